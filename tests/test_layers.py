@@ -23,6 +23,7 @@ ORDER = (
     "papers",
     "criteria",
     "solvers",
+    "links",
     "discriminant",
     "default",
     "plan",

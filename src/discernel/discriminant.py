@@ -22,6 +22,7 @@ from discernel.arrays import FloatArray
 from discernel.arrays.sample_weights import SampleWeights, row_weights
 from discernel.criteria import LeastSquares
 from discernel.exceptions import InvalidInputError
+from discernel.links import LINKS, KernelLogistic, Link, logistic_link, mixture_weights
 from discernel.targets import SMALLEST_REST, ClassTarget, Target, deal_folds
 
 #: Where class means and covariance come from. ``"loo"``: leave-one-out predictions.
@@ -71,7 +72,9 @@ class Discriminant:
     class_scores : ndarray of shape (n_classes, n_classes - 1) or None
         The scores that rows of each class were fitted to.
     sharpness : float
-        What log-likelihoods are multiplied by, because classes are not Gaussian.
+        The factor of log-likelihoods, because classes are not Gaussian.
+    mixture : Mixture or None
+        The links that probabilities are made with; None: Gaussian classes alone.
     """
 
     dual_coef: FloatArray
@@ -85,6 +88,7 @@ class Discriminant:
     training_weights: FloatArray | None = None
     class_scores: FloatArray | None = None
     sharpness: float = 1.0
+    mixture: Mixture | None = None
 
     @property
     def training(self) -> ClassTarget:
@@ -107,31 +111,71 @@ class Discriminant:
             means=place @ self.means,
             training_codes=seen[self.training_codes],
             class_scores=None if given is None else place @ given,
+            mixture=None if self.mixture is None else self.mixture.among(place),
         )
 
     def coordinates(self, scores: FloatArray) -> FloatArray:
         """Return fitted scores in discriminant coordinates, covariance the identity."""
-        return np.asarray((scores - self.center) @ self.scalings)
+        return np.asarray((scores[:, : len(self.center)] - self.center) @ self.scalings)
 
     def log_likelihood(self, scores: FloatArray) -> FloatArray:
         """Return log p(x | class) up to a constant of the row, of shape (n_rows, n_classes)."""
-        coordinates = self.coordinates(scores)
-        likelihood = coordinates @ self.means.T - 0.5 * np.sum(self.means**2, axis=1)
-        return np.asarray(self.sharpness * likelihood)
+        if self.mixture is not None:
+            return self.mixture.link.logits(scores)
+        return self.gaussian.logits(self.coordinates(scores))
 
     def log_posterior(self, scores: FloatArray, priors: FloatArray) -> FloatArray:
         """Return log p(class | x) up to a constant of the row, of shape (n_rows, n_classes)."""
         return self.log_likelihood(scores) + _log(priors)
 
     @property
-    def linear(self) -> tuple[FloatArray, FloatArray]:
-        """The slopes and constants with which `log_likelihood` is ``scores @ slopes + constants``.
-
-        Of shape (n_classes - 1, n_classes) and (n_classes,).
-        """
-        slopes = self.sharpness * self.scalings @ self.means.T
+    def gaussian(self) -> Link:
+        """The link of Gaussian classes, from coordinates to log-likelihoods."""
         lengths = 0.5 * self.sharpness * np.sum(self.means**2, axis=1)
-        return slopes, np.asarray(-self.center @ slopes - lengths)
+        return Link(self.sharpness * self.means.T, -lengths)
+
+    def from_scores(self, link: Link) -> Link:
+        """Return a link from coordinates as one from fitted scores."""
+        slopes = self.scalings @ link.slopes
+        return Link(slopes, link.constants - self.center @ slopes)
+
+    @property
+    def linear(self) -> Link:
+        """The link with which `log_likelihood` is ``scores @ slopes + constants``."""
+        return self.from_scores(self.gaussian) if self.mixture is None else self.mixture.link
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Links that are added with weights, learned from held-out rows.
+
+    Attributes
+    ----------
+    weights : dict of str to float
+        The weight of each link, by name.
+    link : Link
+        Their weighted sum, from all scores to log-likelihoods: those of the least-squares fit,
+        then those of the kernel logistic regression, if there is one.
+    score_link : Link
+        The same of the least-squares scores alone.
+    held_out : ndarray of shape (n_rows, n_classes)
+        Log-likelihoods of held-out rows, by links and weights of the other folds.
+    """
+
+    weights: dict[str, float]
+    link: Link
+    score_link: Link
+    held_out: FloatArray
+
+    def among(self, place: FloatArray) -> Mixture:
+        """Return the mixture with further classes, which have no rows."""
+        held_out = np.full((len(self.held_out), len(place)), -np.inf)
+        held_out[:, place.any(axis=1)] = self.held_out
+        link, score_link = (
+            Link(link.slopes @ place.T, place @ link.constants)
+            for link in (self.link, self.score_link)
+        )
+        return Mixture(self.weights, link, score_link, held_out)
 
 
 @dataclass(frozen=True)
@@ -149,12 +193,15 @@ class HeldOutScores:
         The classes of the rows; None: those that training rows have.
     where : str
         How they were predicted, in words.
+    logistic : KernelLogistic or None
+        A kernel logistic regression with the same kernel, and its logits of the same rows.
     """
 
     rows: NDArray[np.intp] | None = None
     scores: FloatArray | None = None
     target: ClassTarget | None = None
     where: str = "leave-one-out"
+    logistic: KernelLogistic | None = None
 
     def of(self, fit: LeastSquares, target: ClassTarget) -> tuple[FloatArray, ClassTarget]:
         """Return the scores that statistics are taken from, and the classes of their rows.
@@ -192,7 +239,7 @@ def fit_discriminant(
         covariance of [Ye08]_ Eq. (23); it is linear discriminant analysis for a linear kernel and
         vanishing λ. ``"loo"`` takes them from leave-one-out predictions: a flexible kernel fits
         its training rows far better than new ones, and only these say how sure one may be. The
-        sharpness is then fitted to them too.
+        sharpness is then fitted to them too, and probabilities are those of a mixture of links.
     held_out : HeldOutScores
         What ``"loo"`` takes them from: leave-one-out predictions of all rows, or, where the kernel
         itself has seen labels and these would look too good, others.
@@ -212,8 +259,111 @@ def fit_discriminant(
             scores[counted.codes == code] = fit.fitted[target.codes == code]
         scores = _within_reach(scores, target)
         scores = np.where(np.abs(scores) < _INVISIBLE, 0.0, scores)  # rounding errors
-        found, _ = _calibrated(scores, counted, target.class_scores, _span(fit, statistics))
+        basis = _span(fit, statistics)
+        found, _ = _calibrated(scores, counted, target.class_scores, basis)
+        return _with_mixture(found, fit, basis, held_out.logistic)
     return replace(found, dual_coef=fit.coef, intercept=fit.intercept)
+
+
+def _with_mixture(
+    found: Discriminant,
+    fit: LeastSquares,
+    basis: FloatArray | None,
+    kernel: KernelLogistic | None,
+) -> Discriminant:
+    """Return a discriminant with the fit, whose probabilities are those of a mixture of links."""
+    coef, intercept, scores = fit.coef, fit.intercept, found.training_scores
+    logits = np.empty((len(scores), 0))
+    if kernel is not None:
+        # One far row does not decide on the weights of all.
+        logits = np.clip(kernel.held_out, LEAST_LOG, -LEAST_LOG)
+        coef = np.hstack([coef, kernel.coef])
+        intercept = np.concatenate([intercept, kernel.intercept])
+    return replace(
+        found,
+        dual_coef=coef,
+        intercept=intercept,
+        training_scores=np.hstack([scores, logits]),
+        mixture=_mixed(found, basis, logits),
+    )
+
+
+def _mixed(found: Discriminant, basis: FloatArray | None, logits: FloatArray) -> Mixture:
+    """Return the links of held-out scores, mixed by how well they predict the classes of rows.
+
+    The rows are divided into folds. Links for the rows of a fold are those of the other folds, so
+    that nothing has seen a label that it is compared with. Weights of the links are those of all
+    rows, and for held-out probabilities those of the other folds.
+    """
+    scores, target, shares = found.training_scores, found.training, found.training.shares
+    folds, predicted = _held_out_logits(found, basis)
+    if logits.shape[1]:
+        first = np.zeros((len(logits), 1))
+        predicted = np.concatenate([predicted, np.hstack([first, logits])[None]])
+    known = np.isfinite(predicted[0])
+    unlikely = predicted.max(axis=2, keepdims=True) + 2.0 * LEAST_LOG
+    finite = np.where(known, predicted, unlikely)
+    usable = known[np.arange(len(known)), target.codes]
+    held_out = np.empty_like(finite[0])
+
+    def weights(rows: NDArray[np.bool_], n_links: int) -> FloatArray:
+        return mixture_weights(finite[:n_links, rows], target.part(np.flatnonzero(rows)))
+
+    for fold in np.unique(folds):
+        inside = folds == fold
+        own = weights(usable & ~inside, len(finite))
+        held_out[inside] = np.tensordot(own, finite[:, inside], 1)
+    links = _links(found, scores, target)
+    mixed, of_scores = weights(usable, len(finite)), weights(usable, 2)
+    score_link = _summed(of_scores, links)
+    whole = _summed(mixed[:2], links)
+    extra = mixed[2:].sum() * np.eye(target.n_classes)[1:][: logits.shape[1]]
+    log_shares = np.log(shares)
+    return Mixture(
+        dict(zip(LINKS, mixed.tolist(), strict=False)),
+        Link(np.vstack([whole.slopes, extra]), whole.constants - log_shares),
+        Link(score_link.slopes, score_link.constants - log_shares),
+        np.where(known, held_out - log_shares, -np.inf),
+    )
+
+
+def _held_out_logits(
+    found: Discriminant, basis: FloatArray | None
+) -> tuple[NDArray[np.intp], FloatArray]:
+    """Return the fold of each row, and its logits by links that were learned without its fold.
+
+    Of shape (2, n_rows, n_classes); −inf for classes that have all of their rows in the fold.
+    """
+    scores, target, class_scores = found.training_scores, found.training, found.class_scores
+    assert class_scores is not None
+    many = target.n_samples >= _MANY_PER_CLASS * target.n_classes
+    folds = deal_folds(scores, target.codes, _FOLDS if many else _FOLDS_OF_FEW)
+    predicted = np.full((2, target.n_samples, target.n_classes), -np.inf)
+    for fold in np.unique(folds):
+        outside, inside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+        part = target.subset(outside)  # without classes that have all of their rows in the fold
+        known = part.classes
+        predicted[:, inside[:, None], known] = 0.0
+        if len(known) > 1:
+            other, _ = _calibrated(scores[outside], part, class_scores[known], basis)
+            for logits, link in zip(predicted, _links(other, scores[outside], part), strict=True):
+                logits[np.ix_(inside, known)] = link.logits(scores[inside])
+    return folds, predicted
+
+
+def _links(found: Discriminant, scores: FloatArray, target: ClassTarget) -> list[Link]:
+    """Return Gaussian classes and the logistic regression on scores, as links from scores."""
+    gaussian = found.gaussian
+    gaussian = Link(gaussian.slopes, gaussian.constants + np.log(target.shares))
+    logistic = logistic_link(gaussian, found.coordinates(scores), target)
+    return [found.from_scores(link) for link in (gaussian, logistic)]
+
+
+def _summed(weights: FloatArray, links: list[Link]) -> Link:
+    """Return the sum of links with weights."""
+    slopes = sum(weight * link.slopes for weight, link in zip(weights, links, strict=True))
+    constants = sum(weight * link.constants for weight, link in zip(weights, links, strict=True))
+    return Link(np.asarray(slopes), np.asarray(constants))
 
 
 def _calibrated(
@@ -281,32 +431,17 @@ def row_losses(
 def held_out_log_posterior(discriminant: Discriminant, decision: Decision) -> FloatArray:
     """Return log p(class | x) of the rows that statistics are of, without these rows.
 
-    The rows are divided into folds. Means, covariance and sharpness for the rows of a fold are
-    those of the other folds, so that nothing has seen a label that it is compared with.
+    All that makes a probability was learned from the other folds.
     """
-    scores, class_scores = discriminant.training_scores, discriminant.class_scores
-    if class_scores is None:
+    if discriminant.class_scores is None:
         raise InvalidInputError(
             "Held-out rows must have been predicted to say what to expect of new ones. Got the "
             "statistics of training rows. Fit with statistics='loo'."
         )
-    target = discriminant.training
-    found = np.full((target.n_samples, target.n_classes), -np.inf)
-    many = target.n_samples >= _MANY_PER_CLASS * target.n_classes
-    folds = deal_folds(scores, target.codes, _FOLDS if many else _FOLDS_OF_FEW)
-    basis = None
-    if discriminant.scalings.shape[1] < scores.shape[1]:
-        basis = np.linalg.qr(discriminant.scalings)[0]
-    for fold in np.unique(folds):
-        outside, inside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
-        part = target.subset(outside)  # without classes that have all of their rows in the fold
-        known = part.classes
-        found[np.ix_(inside, known)] = 0.0
-        if len(known) > 1:
-            other, _ = _calibrated(scores[outside], part, class_scores[known], basis)
-            posterior = other.log_posterior(scores[inside], decision.priors[known])
-            found[np.ix_(inside, known)] = posterior
-    return np.asarray(log_softmax(found, axis=1))
+    found = np.zeros((len(discriminant.training_codes), len(decision.priors)))  # of one class
+    if discriminant.mixture is not None:
+        found = discriminant.mixture.held_out
+    return np.asarray(log_softmax(found + decision.log_priors, axis=1))
 
 
 def left_out_log_likelihood(discriminant: Discriminant, target: ClassTarget) -> FloatArray:
@@ -483,7 +618,7 @@ def _span(fit: LeastSquares, statistics: Statistics) -> FloatArray | None:
 class Expectation:
     """What to expect of new rows, from rows that were predicted without their labels.
 
-    Means, covariance and sharpness for a row are those of other folds. A row that is a class of its
+    Links and their weights are those of other folds. A row that is a class of its
     own counts as wrong: without it there is no such class.
 
     Attributes
@@ -742,11 +877,15 @@ class ClassHead(Head):
         return {} if self.expected is None else vars(self.expected)
 
     def row_losses(self, labels: NDArray[Any]) -> Callable[[FloatArray], FloatArray]:
-        """Return a function of the scores of rows of known classes: the log-loss of each."""
-        rows = np.arange(len(labels))
+        """Return a function of the least-squares scores of rows: the log-loss of each.
+
+        Without the kernel logistic regression, whose fit without a row has no closed form.
+        """
+        rows, found = np.arange(len(labels)), self.discriminant
+        link = found.linear if found.mixture is None else found.mixture.score_link
 
         def loss(scores: FloatArray) -> FloatArray:
-            told = log_softmax(self.log_posterior(scores), axis=1)
+            told = log_softmax(link.logits(scores) + self.decision.log_priors, axis=1)
             return np.asarray(-np.maximum(told[rows, labels], _LEAST_LOSS_LOG))
 
         return loss

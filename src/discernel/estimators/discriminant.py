@@ -107,7 +107,7 @@ class BaseKernelDiscriminant(
         (given, decision), target = known, learning.target
         fit, held_out = learning.fit(), HeldOutScores()
         if self.statistics == "loo":
-            held_out = learning.held_out(fit)
+            held_out = learning.held_out(fit, logistic=True)
         found = fit_discriminant(fit, target, self.statistics, held_out)
         found = replace(found, dual_coef=learning.coef(found.dual_coef))
         return learning.model(

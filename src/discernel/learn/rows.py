@@ -19,7 +19,7 @@ from discernel.bank import (
     FeatureBank,
     make_bank,
 )
-from discernel.criteria import KernelLeastSquares, LeastSquares
+from discernel.criteria import KernelLeastSquares
 from discernel.default import (
     Proposal,
     Relearner,
@@ -108,13 +108,16 @@ class Learning:
             self.bank, self.weights, self.target, lam, scores
         )
 
-    def held_out(self, fit: LeastSquares) -> HeldOutScores:
+    def held_out(self, fit: KernelLeastSquares, *, logistic: bool = False) -> HeldOutScores:
         """Return scores of rows whose labels neither the kernel nor the fit has seen.
 
         Parameters
         ----------
-        fit : LeastSquares
+        fit : KernelLeastSquares
             The fit of the target.
+        logistic : bool, default=False
+            Whether a kernel logistic regression of the classes is fitted too, where the kernel of
+            all rows is at hand.
         """
         relearner, proposal, n = self.relearner, self.proposal, self.target.n_samples
         if not relearner.learns:
@@ -124,10 +127,11 @@ class Learning:
             if len(rows):
                 where = "leave-one-out, of rows held out from the metric"
                 return HeldOutScores(rows, where=where)
-        scores, folds = cross_fitted_scores(relearner, fit)
+        classes = self.target if logistic and not fit.by_iteration else None
+        scores, folds, regression = cross_fitted_scores(relearner, fit, classes)
         rows, n_folds = np.flatnonzero(folds >= 0), int(folds.max()) + 1
         where = f"held out, {n_folds} folds" if n_folds > 1 else "held out, half of the rows"
-        return HeldOutScores(rows, scores[rows], where=where)
+        return HeldOutScores(rows, scores[rows], where=where, logistic=regression)
 
     def model(
         self,

@@ -1,0 +1,127 @@
+"""Kernel logistic regression with the learned kernel, and its logits of held-out rows."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import log_softmax
+
+from discernel.arrays import FloatArray
+from discernel.default.sample import Positions
+from discernel.links import KernelLogistic
+from discernel.programs.lambdas import search_lambda
+from discernel.programs.logistic import (
+    LogisticFit,
+    LogisticProblem,
+    Preconditioner,
+    kernel_preconditioner,
+)
+from discernel.targets import ClassTarget
+
+#: λ to choose from, in half decades around a start: this share of that of least squares, or more.
+_START, _LEAST_START = 0.1, 1e-6
+_GRID = tuple(10.0 ** (step / 2) for step in range(8, -10, -1))
+_MIDDLE = 8
+#: No λ is smaller.
+_LEAST = 1e-7
+#: How far λ may be from the ridge of a preconditioner, as a factor.
+_NEAR = 30.0
+#: The relative decrease of the objective that a step is taken for: in a search, and in the fit that
+#: predicts.
+_ROUGH, _FINE = 1e-5, 1e-8
+
+
+class LogitSearch:
+    """Kernel logistic regressions of the folds, and the λ that predicts held-out rows best.
+
+    λ is searched downhill in the first fold. In the other folds, the neighbours of what was found
+    there are tried too, and the best in all folds is taken.
+
+    Parameters
+    ----------
+    target : ClassTarget
+        The classes of all rows.
+    regularization : float
+        λ of the least-squares fit.
+    """
+
+    def __init__(self, target: ClassTarget, regularization: float) -> None:
+        start = max(_START * regularization, _LEAST_START)
+        self._target, self._roots = target, target.row_weights.roots
+        self._lambdas = [max(factor * start, _LEAST) for factor in _GRID]
+        self._logits: dict[float, FloatArray] = {}
+
+    def add(self, kernel: FloatArray, inside: Positions) -> None:
+        """Predict the rows of a fold from all others.
+
+        Parameters
+        ----------
+        kernel : ndarray of shape (n_samples, n_samples)
+            The kernel, learned without the fold; times the roots of the weights of rows.
+        inside : ndarray of int
+            The rows of the fold.
+        """
+        target = self._target
+        outside = np.setdiff1d(np.arange(target.n_samples), inside)
+        path = _Path(target.part(outside), kernel[np.ix_(outside, outside)])
+        cross = kernel[np.ix_(inside, outside)] / self._roots[inside][:, None]
+        part = target.part(inside)
+
+        def loss(regularization: float) -> float:
+            fit = path.fit(regularization, _ROUGH)
+            logits = cross @ fit.coef + fit.intercept
+            every = np.zeros((target.n_samples, target.n_classes))
+            self._logits.setdefault(regularization, every)[inside] = logits
+            return _log_loss(logits, part)
+
+        if self._logits:
+            for regularization in self._logits:
+                loss(regularization)
+            return
+        position = search_lambda(self._lambdas, loss, start=_MIDDLE).position
+        near = self._lambdas[max(position - 1, 0) : position + 2]
+        self._logits = {lam: found for lam, found in self._logits.items() if lam in near}
+
+    def fit(self, kernel: FloatArray) -> KernelLogistic:
+        """Return the regression of all rows, with the λ that was found.
+
+        Parameters
+        ----------
+        kernel : ndarray of shape (n_samples, n_samples)
+            The kernel, learned from all rows; times the roots of the weights of rows.
+        """
+        losses = {lam: _log_loss(logits, self._target) for lam, logits in self._logits.items()}
+        best = min(losses, key=lambda lam: losses[lam])
+        fit, held_out = _Path(self._target, kernel).fit(best, _FINE), self._logits[best]
+        coef = self._roots[:, None] * fit.coef
+        return KernelLogistic(
+            coef[:, 1:] - coef[:, :1],
+            fit.intercept[1:] - fit.intercept[0],
+            held_out[:, 1:] - held_out[:, :1],
+        )
+
+
+class _Path:
+    """Fits to the same rows for several λ, each from the one before."""
+
+    def __init__(self, target: ClassTarget, kernel: FloatArray) -> None:
+        self._kernel = kernel
+        weights = target.row_weights.values
+        self._problem = LogisticProblem(target.codes, target.n_classes, weights)
+        self._before: LogisticFit | None = None
+        self._preconditioner: Preconditioner | None = None
+
+    def fit(self, regularization: float, tol: float) -> LogisticFit:
+        """Return the fit for a λ."""
+        known = self._preconditioner
+        if known is None or not 1.0 / _NEAR < regularization / known.ridge < _NEAR:
+            known = kernel_preconditioner(self._kernel, self._problem.variance, regularization)
+        self._preconditioner = known
+        fit = self._problem.minimize(known, regularization, start=self._before, tol=tol)
+        self._before = fit
+        return fit
+
+
+def _log_loss(logits: FloatArray, target: ClassTarget) -> float:
+    """Return the log-loss of rows, none of which counts as less likely than 1e-6."""
+    told = log_softmax(logits, axis=1)[np.arange(len(logits)), target.codes]
+    return -float(target.row_weights.shares @ np.maximum(told, np.log(1e-6)))
