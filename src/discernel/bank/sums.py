@@ -190,7 +190,7 @@ class SumPass:
         weighted = rows.weights[:, None] * np.insert(rows.values, 0, 1.0, axis=1)
         state.add_values(weighted, float(rows.weights @ kernel.diagonal(X)))
         if self.device is not None and isinstance(X, np.ndarray):
-            state.add_products(*self.there.sums(X, weighted))
+            state.add_products(*self.on_device.sums(X, weighted))
             return state
         if sums_are_of_kernels(self.features):
 
@@ -206,14 +206,14 @@ class SumPass:
         return state
 
     @cached_property
-    def there(self) -> LandmarksOnDevice:
+    def on_device(self) -> LandmarksOnDevice:
         """The landmarks on the device."""
         assert self.device is not None
         whole = not sums_are_of_kernels(self.features)
         return LandmarksOnDevice(self.features, self.device, whole=whole)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "there"}
+        return {name: value for name, value in self.__dict__.items() if name != "on_device"}
 
     def merge(self, state: FeatureSums, other: FeatureSums) -> FeatureSums:
         state += other

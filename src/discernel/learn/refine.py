@@ -145,7 +145,7 @@ def _round(
     own = np.ones(n) if fitted.sample_weights is None else fitted.sample_weights.values
     rows = Labelled(X[:n], np.eye(fitted.n_classes)[fitted.codes], own)
     system = SummedSystem(summing.add(summing.start(), rows), features)
-    there = None if device is None else summing.there
+    there = None if device is None else summing.on_device
     table = fitted.class_scores
     new = features(X[n:]) if there is None else there.features(X[n:])
     truth = table[held.codes]
@@ -183,6 +183,9 @@ def squared_gradient(
     total, left = np.zeros((len(X), X.shape[1], coef.shape[1])), list(range(len(kernels)))
     if there is not None:
         total, left = there.gradients(coef, X)
-    for i in left:
-        total += factors[i] * np.asarray(kernels[i].gradient(X, coef, features.landmarks))
+    if left:  # one sum of kernels: those of the same distances share them
+        combined = sum(
+            (factors[i] * kernels[i] for i in left[1:]), factors[left[0]] * kernels[left[0]]
+        )
+        total += np.asarray(combined.gradient(X, coef, features.landmarks))
     return np.asarray(np.mean(np.sum(total**2, axis=2), axis=0))
