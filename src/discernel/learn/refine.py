@@ -13,8 +13,7 @@ import numpy as np
 
 from discernel.arrays import Device, FloatArray
 from discernel.bank import TiledBank
-from discernel.bank.landmarks import LandmarksOnDevice
-from discernel.bank.sums import Labelled, SummedSystem, SumPass
+from discernel.bank.sums import Labelled, LandmarksOnDevice, SummedSystem, SumPass
 from discernel.default import scaled_kernels
 from discernel.default.choose import clearly_better
 from discernel.discriminant import row_losses
