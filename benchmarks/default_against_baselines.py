@@ -340,23 +340,23 @@ def losses(table: Table, task: str, methods: Sequence[str], metric: str) -> str:
 
 # ---- the page ------------------------------------------------------------------------------------
 
-HEADER = """# The default against its baselines
+HEADER = """# Results task by task
 
-The mean of {partitions} divisions per task, the same for all methods, written by \
+The mean of {partitions} splits for each task, the same for all methods, written by \
 [the benchmark](../benchmarks/default_against_baselines.py). `auto` is \
-`MultipleKernelDiscriminant()`, given {rows}; on the two tasks of several views (mfeat, protein \
-fold), three or two kernels per view. All others get columns prepared on the \
-training rows: numbers standardised, the median for missing cells, a 0/1 column for every category.
+`MultipleKernelDiscriminant()` on {rows}; on the two tasks with several views (mfeat, protein \
+fold) it has three or two kernels for each view. All other methods get columns preprocessed on the \
+training rows: standardized numbers, medians for missing cells, one 0/1 column for each category.
 
-- `average`, `single`: the plain average of ten kernels, and the one of them with the least \
+- `average`, `single`: the plain average of ten kernels, and the single kernel with the least \
 leave-one-out error.
-- `svc grid`: scikit-learn's `SVC`, ten widths × four C by cross-validation, with Platt's \
-probabilities; `easymkl`: MKLpy, λ = 0.1 and C = 10.
+- `svc grid`: scikit-learn's `SVC`, ten widths × four C by cross-validation, with Platt scaling; \
+`easymkl`: MKLpy, λ = 0.1 and C = 10.
 - `forest`: 500 trees; `boosting`: `HistGradientBoostingClassifier()`; `logistic`: \
-`LogisticRegression()`; `xrfm`: its defaults, a fifth of the training rows kept to tune it.
+`LogisticRegression()`; `xrfm`: its defaults, tuned on a fifth of the training rows.
 
-In brackets: the method minus the default, and the standard error of this difference, corrected \
-for training sets that overlap. **Bold**: a difference of more than two standard errors. Rank 1 is \
+In parentheses: the method minus the default, and the standard error of this difference, corrected \
+for overlapping training sets. **Bold**: a difference of more than two standard errors. Rank 1 is \
 best.
 """
 
@@ -365,16 +365,15 @@ def render() -> None:
     """Write the whole tables, also where the default loses, to ``docs/default.md``."""
     record = json.loads((RECORDS / "default_against_baselines.json").read_text())
     methods, summary = record["settings"]["methods"], record["results"]
-    rows = "the columns as they are"
+    rows = "the unprocessed columns"
     if not record["settings"]["tables_as_read"]:
-        rows += ", of the ten tables from adult on prepared ones"
+        rows += ", but for the ten tables from adult on preprocessed ones"
     parts = [
         HEADER.format(rows=rows, **record["settings"]),
         "## Accuracy\n\nIn %; larger is better.\n",
         *render_metric(summary["tasks"], methods, "accuracy", 1, summary["mean_rank"]),
         worse_line(summary["tasks"], "accuracy"),
-        "## Log-loss\n\nIn nats per row, no probability counted as less than 10⁻⁶; smaller is "
-        "better.\n",
+        "## Log-loss\n\nIn nats per row, with probabilities of at least 10⁻⁶; smaller is better.\n",
         *render_metric(summary["tasks"], methods, "log_loss", 3, summary["mean_rank_log_loss"]),
         worse_line(summary["tasks"], "log_loss"),
         *render_balanced(summary["balanced"]),
@@ -423,7 +422,7 @@ def worse_line(tasks: list[dict[str, Any]], metric: str) -> str:
         if entry["worse_than"][metric]
     ]
     if not found:
-        return "The default is clearly worse on no task.\n"
+        return "The default is clearly worse on none of the tasks.\n"
     return f"The default is clearly worse on {len(found)} tasks: {'; '.join(found)}.\n"
 
 

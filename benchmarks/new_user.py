@@ -1,8 +1,8 @@
 """What a new user meets: from a clone to the first report, and five tasks from the docs alone.
 
 Clones this repository, runs ``make demo`` there with a stopwatch, and in a second environment,
-made by the install command of the README, every block of ``docs/five_tasks.md``. Needs git, make
-and a package index; takes some minutes.
+made by the install command of the README, the scripts of ``docs/tasks.md``. Needs git, make and a
+package index; takes some minutes.
 
     python benchmarks/new_user.py
 """
@@ -25,7 +25,7 @@ from common import write_record
 from discernel.compare.toys import clinic
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "five_tasks.md"
+PAGE = ROOT / "docs" / "tasks.md"
 MOST_LINES, MOST_SECONDS = 12, 180
 
 
@@ -86,9 +86,9 @@ def demo_accuracies(said: str) -> dict[str, dict[str, float]]:
 
 
 def blocks() -> dict[str, str]:
-    """Return the code of every task, by its title."""
+    """Return the scripts of the page by their titles; examples with prompts are doctests."""
     found = re.findall(r"## ([^\n]+)\n\n```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
-    return dict(found)
+    return {title: code for title, code in found if ">>> " not in code}
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ OTHERS = (
     "api/index.html",
     "api/generated/discernel.MultipleKernelDiscriminant.html",
     "api/generated/discernel.learn_kernel.html",
-    "_modules/discernel/criteria/rkda.html",
+    "_modules/discernel/programs/rkda.html",
     "search.html?q=importances",
 )
 #: Indices of names, and the search without words.

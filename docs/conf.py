@@ -108,21 +108,22 @@ html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
 html_last_updated_fmt = None
+html_domain_indices = False  # of modules: most are internal
 html_theme_options = {
     "logo": {"text": "discernel"},
     "navbar_align": "left",
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
     "navbar_persistent": ["search-button"],
     "navbar_end": ["theme-switcher"],
     "footer_start": ["copyright"],
     "footer_end": [],
     "show_prev_next": True,
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": [], "default": []},
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
     "show_toc_level": 2,
 }
-html_sidebars = {"index": [], "changelog": []}
+html_sidebars = {"index": [], "changelog": [], "default": []}
 
 # ---- what only the site needs --------------------------------------------------------------------
 
@@ -198,6 +199,15 @@ def _public_form(name: str, wanted: str) -> bool:
     return wanted.startswith("discernel.") and name.endswith(f".{last}") and name.count(".") <= 2
 
 
+def hide_internals(app: Sphinx, env: Any) -> None:
+    """Leave internal names out of the search and the index; links to them keep working."""
+    env.get_domain("index").entries["internals"] = []
+    objects = env.get_domain("py").objects
+    for name, entry in objects.items():
+        if entry.docname == "internals":
+            objects[name] = entry._replace(aliased=True)  # the search skips aliases
+
+
 #: Methods that an enumeration of words has from its words.
 BUILTIN = (types.BuiltinFunctionType, types.MethodDescriptorType)
 
@@ -229,4 +239,5 @@ def setup(app: Sphinx) -> None:
     app.connect("source-read", to_objects)
     app.connect("missing-reference", short_names)
     app.connect("autodoc-skip-member", skip_foreign)
+    app.connect("env-updated", hide_internals)
     app.connect("html-page-context", repair)

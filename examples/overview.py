@@ -1,8 +1,8 @@
-"""The picture of the README: which columns matter, how good it is, how sure it is.
+"""The figure of the README: importances, ranks and calibration.
 
-Run ``pip install '.[app]'`` and ``python examples/overview.py``, from a clone. Columns and
-probabilities are those of the patients of ``discernel demo``, who are made up; each is predicted
-by a fit to others. The ranks are read from the record of the benchmark.
+Run ``pip install '.[app]'`` and ``python examples/overview.py``, from a clone. Importances and
+calibration are those of the simulated patients of ``discernel demo``, with cross-validated
+predictions. The ranks are read from the record of the benchmark.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ def draw_ranks(axes) -> None:
         axes.plot([results["mean_rank"][name]], [place], "o", ms=8, color=color)
         axes.plot([ranks[name]], [place], "D", ms=8, color=color, mfc="white", mew=1.8)
     axes.set(
-        title="How good\n(mean rank of 9 on 26 tasks)",
+        title="How it compares\n(mean rank of 9 methods, 26 tasks)",
         yticks=range(len(order)),
         yticklabels=[NAMES[name] for name in order],
         xlim=(1, 9),
-        xlabel="better  ←  rank  →  worse",
+        xlabel="better  ←  mean rank  →  worse",
     )
     for label in axes.get_yticklabels():
         if label.get_text() == "discernel":
@@ -68,7 +68,7 @@ def draw_ranks(axes) -> None:
     axes.grid(axis="x", alpha=0.3)
 
 
-def draw_sureness(axes) -> None:
+def draw_calibration(axes) -> None:
     patients, folds = clinic(), StratifiedKFold(5, shuffle=True, random_state=0)
     fits = {
         "discernel": (MultipleKernelDiscriminant(), OURS, "o-"),
@@ -80,12 +80,12 @@ def draw_sureness(axes) -> None:
     }
     limits = np.linspace(0.0, 1.0, 8)
     for name, (clf, color, style) in fits.items():
-        said = cross_val_predict(clf, patients.X, patients.y, cv=folds, method="predict_proba")
-        said, ill = said[:, 0], patients.y == "ill"
-        bins = np.digitize(said, limits[1:-1])
+        predicted = cross_val_predict(clf, patients.X, patients.y, cv=folds, method="predict_proba")
+        predicted, ill = predicted[:, 0], patients.y == "ill"
+        bins = np.digitize(predicted, limits[1:-1])
         shown = [b for b in range(len(limits) - 1) if np.sum(bins == b) >= 15]
         axes.plot(
-            [said[bins == b].mean() for b in shown],
+            [predicted[bins == b].mean() for b in shown],
             [ill[bins == b].mean() for b in shown],
             style,
             color=color,
@@ -93,9 +93,9 @@ def draw_sureness(axes) -> None:
         )
     axes.plot([0.0, 1.0], [0.0, 1.0], ":", color=INK, lw=1)
     axes.set(
-        title="How sure\n(clinic, rows left out)",
-        xlabel='probability of "ill" that was said',
-        ylabel='share that was "ill"',
+        title="Calibration\n(clinic, held-out rows)",
+        xlabel='predicted probability of "ill"',
+        ylabel='observed frequency of "ill"',
         xlim=(0.0, 1.02),
         ylim=(0.0, 1.02),
     )
@@ -107,7 +107,9 @@ def draw(target: Path) -> None:
     figure, panels = plt.subplots(
         1, 3, figsize=(12, 4.1), width_ratios=[1.15, 1.0, 0.95], layout="constrained"
     )
-    for axes, draw_panel in zip(panels, (draw_importances, draw_ranks, draw_sureness), strict=True):
+    for axes, draw_panel in zip(
+        panels, (draw_importances, draw_ranks, draw_calibration), strict=True
+    ):
         draw_panel(axes)
         axes.spines[["top", "right"]].set_visible(False)
         axes.title.set_fontweight("bold")

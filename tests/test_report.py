@@ -24,7 +24,8 @@ from discernel.compare.methods import KINDS
 from discernel.compare.plan import Cell, Data, Method, Splits
 from discernel.compare.report import figures, learned, words, write_report
 from discernel.compare.report.learned import LEARNED
-from discernel.compare.report.tables import Race, first_screen, result_sections
+from discernel.compare.report.screen import dataset_figure, first_screen, rank_figure
+from discernel.compare.report.tables import result_sections
 from discernel.compare.roc import mean_roc
 from discernel.compare.store import Record, Result
 from discernel.compare.tables import rank_methods, summarize
@@ -66,7 +67,7 @@ def details(method, rng):
     """What `compare.methods` stores."""
     if method == "discernel":
         return {
-            "history": [[i, 1.0 / (i + 1), None, 0] for i in range(4)],
+            "history": [[i, 1.0 / (i + 1), None, 0, 0.1] for i in range(4)],
             "considered": [
                 ["average", 0.1, 0.0, 1e-3, 0.5, 0.97],
                 ["weights", 0.09, 0.0, 1e-3, 0.5, 0.98],
@@ -83,9 +84,14 @@ def details(method, rng):
         }
     if method == "rkda":
         return {
-            "history": [[i, 2.0 - i, 10.0 ** (-3 * i), s] for s in range(3) for i in range(2)],
+            "history": [
+                [i, 2.0 - i, 10.0 ** (-3 * i), s, 10.0**-s] for s in range(3) for i in range(2)
+            ],
             "leave_one_out": PATH,
-            "considered": [["loo", 0.1, 0.01, 1e-3], ["average", 0.12, 0.0, 1e-2]],
+            "considered": [
+                ["loo", 0.1, 0.01, 1e-3, 0.0, None],
+                ["average", 0.12, 0.0, 1e-2, 0.0, None],
+            ],
         }
     return {}
 
@@ -215,7 +221,7 @@ def test_ids_are_unique_and_what_points_to_them_finds_them(page):
 
 def test_all_sections_are_there_and_in_the_contents(page):
     expected = [
-        "summary", "results", "comparison", "ranks", "importances", "sources",
+        "summary", "results", "comparison", "importances", "sources",
         "weights", "candidates", "time", "roc", "regularization", "convergence", "embedding",
         "data", "failures", "environment",
     ]  # fmt: skip
@@ -319,13 +325,13 @@ def test_weights_of_sources_are_sums_with_the_spread_over_divisions():
     np.testing.assert_allclose(values(blocks("weights", records)[0]), [1.6 / 3, 0.8 / 3, 0.2])
 
 
-def test_candidates_of_both_kinds_are_shown_each_in_its_own_table():
-    old = [["loo", 0.1, 0.01, 1e-3], ["average", 0.12, 0.0, 1e-2]]
+def test_candidates_are_shown_by_what_they_were_judged_by():
+    given = [["loo", 0.1, 0.01, 1e-3, 0.0, None], ["average", 0.12, 0.0, 1e-2, 0.0, None]]
     first = [["weights", 0.2, 0.0, 1e-3, 0.5, 0.9], ["average", 0.3, 0.0, 1e-3, 0.0, 0.8]]
     second = [["average", 0.1, 0.0, 1e-3, 0.0, 1.0], ["weights", 0.4, 0.0, 1e-3, 0.0, 0.7]]
     records = [
-        record("wine", "discernel", i, 0.9, details={"considered": each})
-        for i, each in enumerate((old, first, second))
+        record("wine", method, i, 0.9, details={"considered": each})
+        for method, i, each in (("discernel", 0, first), ("discernel", 1, second), ("x", 0, given))
     ]
     by_folds, by_leaving_out = blocks("candidates", records)
     assert [row.cells for row in by_folds.rows] == [
@@ -357,21 +363,6 @@ def test_errors_are_means_at_the_lambdas_that_every_division_tried():
     line = found.figure.axes[0].lines[0]
     np.testing.assert_array_equal(line.get_xdata(), [1.0, 0.01])
     np.testing.assert_allclose(line.get_ydata(), [0.7, 0.4])
-
-
-@pytest.mark.parametrize(
-    ("history", "expected"),
-    [
-        ([[0, 2.0, 0.1, 0, 1e-3], [0, 1.0, 0.1, 1, 1e-2]], [1e-3, 1e-2]),
-        ([[0, 2.0, 0.1, 0], [0, 1.0, 0.1, 1], [0, 1.0, 0.1, 2]], [1.0, 0.1, 0.01]),
-        ([[0, 2.0, 0.1, 0], [1, 1.0, 0.1, 0]], [None, None]),
-    ],
-)
-def test_iterations_have_their_lambda_or_that_of_the_path(history, expected):
-    found = figures._history(
-        record("wine", "rkda", 0, 0.9, details={"history": history, "leave_one_out": PATH})
-    )
-    assert [progress.regularization for progress in found] == expected
 
 
 def test_sections_without_data_are_left_out(tmp_path):
@@ -411,7 +402,7 @@ def test_numbers_are_those_of_the_tables(page):
     overview = rows_below(page, "Accuracy % by method and data set")
     assert [row[0] for row in overview] == list(table.methods)
     for method, *cells, rank in overview:
-        assert rank == f"{ranking.ranks[ranking.methods.index(method)]:.2f}"
+        assert rank == f"{ranking.ranks[method]:.2f}"
         for dataset, cell in zip(table.datasets, cells, strict=True):
             entry = table.entries[dataset, method]
             if entry.interval is None:
@@ -429,20 +420,36 @@ def test_numbers_are_those_of_the_tables(page):
 def test_the_first_screen_has_every_method_with_its_interval(page):
     table = summarize(full_records())
     for dataset in table.datasets:
-        race = Race.of(table, dataset)
-        shown = rows_below(page, race.caption)
-        for row, (method, _, text) in zip(race.rows, shown, strict=True):
+        figure = dataset_figure(table, dataset)
+        shown = rows_below(page, figure.caption)
+        for point, (method, _, text, verdict) in zip(figure.points, shown, strict=True):
             entry = table.entries[dataset, method]
             assert text.startswith(table.metric.show(entry.mean))
-            assert entry.interval is None or row["low"] <= row["mean"] <= row["high"]
-        assert len(race.ticks) >= 2
-        assert all(0 <= tick["at"] <= 100 for tick in race.ticks)
+            assert verdict.startswith(table.verdict(entry))
+            assert entry.interval is None or point.low <= point.mean <= point.high
+        assert len(figure.ticks) >= 2
+        assert all(0 <= at <= 100 for _, at in figure.ticks)
     tiles = [e["text"] for e in page.all("dt")][:3]
     assert tiles == ["best mean rank", "best or tied", "failed"]
     assert [e["id"] for e in page.all("div") if e.get("class") == "card"] == [
-        "win", "expect", "matter", "next",
+        "win", "next", "expect", "matter", "datasets",
     ]  # fmt: skip
     assert "title" in page.all("tr", **{"class": "level"})[0]
+
+
+def test_intervals_of_ranks_overlap_unless_a_test_finds_a_difference():
+    rng = np.random.default_rng(0)
+    found = [
+        record(f"d{i}", method, 0, value + 0.1 * rng.random())
+        for i in range(12)
+        for method, value in {"x": 0.6, "y": 0.55, "z": 0.1}.items()
+    ]
+    ranking = rank_methods(summarize(found))
+    figure = rank_figure(ranking)
+    assert [point.method for point in figure.points] == list(ranking.methods)
+    assert [point.verdict for point in figure.points] == ["best", "tied", "worse"]
+    for point in figure.points:
+        assert (point.low < figure.points[0].high) == (point.verdict != "worse")
 
 
 def test_sorting_buttons_are_in_every_header_of_a_sortable_table(page):
@@ -581,6 +588,10 @@ def test_words_say_who_is_ahead_and_whether_it_means_anything():
     for few in ([0.9], [0.9, 0.9]):  # nothing to judge by: one division, or no spread
         untold = sentence(x=few, y=[value - 0.25 for value in few])
         assert "the divisions cannot tell whether a difference is chance" in untold
+    fixed = sentence(x=good, y=(0.94, 0.97, 0.94), z=[value - 0.5 for value in good])
+    assert fixed.endswith("Statistically tied: y. Not tested: z.")
+    four = sentence(**dict.fromkeys("abcd", good), e=(0.94, 0.97, 0.94))
+    assert four.startswith("On wine, 4 of 5 methods share the best accuracy, 95.3 %")
     assert sentence(x=[None]) == "On wine no method has a result for accuracy."
     assert sentence(x=[0.9], y=[None]) == "On wine only x has results: accuracy 90.0 %."
 
@@ -592,12 +603,11 @@ def test_words_say_how_the_default_stands():
         found = [record("wine", m, i, a) for m, v in accuracies.items() for i, a in enumerate(v)]
         return words.describe_default(summarize(found), "wine")
 
-    assert default(discernel=good, y=bad) == "No method is better than the default, discernel."
+    assert default(discernel=good, y=bad) == "Use the default, discernel: no method is better."
     near = default(discernel=(0.94, 0.97, 0.94), y=good)
-    assert near == "No method is clearly better than the default, discernel."
+    assert near == "Use the default, discernel: no method is clearly better."
     worse = default(discernel=bad, forest=good)
-    assert worse.startswith("The default, discernel, is clearly worse than forest: accuracy 75.3 ")
-    assert worse.endswith("Prefer forest here.")
+    assert worse.startswith("Prefer forest: the default, discernel, is clearly worse (accuracy ")
     assert (
         default(x=good, y=bad)
         is default(discernel=good)
@@ -672,7 +682,7 @@ def test_words_say_what_ranks_mean():
         return words.describe_ranking(rank_methods(table))
 
     assert "x has the best mean rank, 1.00, clearly better than all others" in ranked(15, 0.3)
-    assert "do not differ more than by chance" in ranked(3, 0.0)
+    assert "ranks do not differ more than by chance" in ranked(3, 0.0)
     assert "y and z cannot be told from x (Nemenyi" in ranked(4, 0.3)
     assert ranked(1, 0.3) is None
 
@@ -682,7 +692,7 @@ def test_words_warn_of_few_divisions():
         found = [record("wine", method, i, 0.9) for method in "xy" for i in range(n)]
         return words.describe_power(summarize(found))
 
-    assert warning(3).startswith("With three divisions only large differences can show")
+    assert warning(3).startswith("Run 10 or more divisions: with three divisions only large")
     assert warning(1) is warning(10) is None
 
 
@@ -813,7 +823,7 @@ def test_the_page_works_in_a_browser(report):
     with playwright.sync_playwright() as manager:
         browser = manager.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         try:
-            for width, scheme in ((390, "dark"), (1280, "light")):
+            for width, scheme in ((390, "dark"), (1400, "light")):
                 check_in_browser(browser, report.as_uri(), width, scheme)
         finally:
             browser.close()
@@ -861,13 +871,17 @@ def check_in_browser(browser, address, width, scheme):
     filled = tab.eval_on_selector(".drawing svg text", "e => getComputedStyle(e).fill")
     assert filled == tab.evaluate("getComputedStyle(document.body).color")
     check_sorting(tab)
+    tab.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    boxes = "[...document.querySelectorAll('.scroll')].map(e => e.scrollWidth - e.clientWidth)"
+    assert max(tab.evaluate(boxes)) <= 1  # no column is cut off
     assert complaints == []
     assert requests == [address]
 
 
 def check_sorting(tab):
     """Sort by keyboard alone: upwards, then downwards, what failed always last."""
-    tab.locator("nav a[href='#results']").click()
+    tab.locator("#results summary").click()
     button = tab.locator("#results table:first-of-type thead button").nth(1)
     column = "#results .scroll:first-of-type tbody tr td:nth-child(2)"
     values = "all => all.map(e => e.textContent)"
@@ -896,7 +910,7 @@ def test_sentences_about_several_data_sets_say_which():
     ]
     screen = first_screen(summarize(found))
     assert screen["expected_title"] == "Over all data sets"
-    about = [each for each in screen["next"] if words.DEFAULT in each]
+    about = [each for each in screen["next"] if f"default, {words.DEFAULT}" in each]
     assert {each.partition(":")[0] for each in about} == {"wine", "iris"}
     alone = first_screen(summarize([each for each in found if each.cell.data.name == "wine"]))
     assert alone["expected_title"] == "Expected of new rows"

@@ -187,8 +187,8 @@ def counted(tasks, measure, method, sign):
 
 
 @pytest.mark.parametrize("method", OTHERS)
-def test_when_to_use_it_quotes_the_record(method):
-    page = (DOCS / "when.md").read_text(encoding="utf-8")
+def test_the_comparison_with_each_method_quotes_the_record(method):
+    page = (DOCS / "measured.md").read_text(encoding="utf-8")
     tasks = results("default_against_baselines")["tasks"]
     gain, better, worse = counted(tasks, "accuracy", method, 1)
     loss, surer, vaguer = counted(tasks, "log_loss", method, -1)
@@ -197,7 +197,7 @@ def test_when_to_use_it_quotes_the_record(method):
 
 
 def test_when_not_to_use_it_quotes_the_records():
-    page = (DOCS / "when.md").read_text(encoding="utf-8")
+    page = (DOCS / "guide.md").read_text(encoding="utf-8")
     million = results("streams")[1]
     ours, boosting = million["stream"], million["boosting"]
     assert million["rows"] == 10**6
@@ -207,7 +207,7 @@ def test_when_not_to_use_it_quotes_the_records():
 
 
 def test_the_page_on_gpus_quotes_the_record():
-    page = (DOCS / "gpu.md").read_text(encoding="utf-8")
+    page = (DOCS / "many_rows.md").read_text(encoding="utf-8")
     found = results("gpu")
     cores = {fit["rows"]: fit["seconds"] for fit in found["16 cores"]["exact"]}
     shown = {1000, 5000, 10_000, 25_000, 50_000, 100_000, 250_000}

@@ -42,7 +42,7 @@ from discernel.kernels import (
     resolve_kernels,
 )
 from discernel.kernels import device as device_kernels
-from discernel.kernels.pairs import SQUARED
+from discernel.kernels.pairs import CITY, INNER, SQUARED
 
 torch = pytest.importorskip("torch")
 strict = pytest.importorskip("array_api_strict")
@@ -255,14 +255,15 @@ def test_no_matrix_is_made_by_numpy(name, send, monkeypatch):
 def test_temporaries_are_strips(torch_as_device, monkeypatch):
     monkeypatch.setattr(device_kernels, "STRIP_ENTRIES", 500)
     made = []
-    strips = device_kernels.DeviceKernels.strips
+    for pair in map(type, (SQUARED, CITY, INNER)):
+        tile_on = pair.tile_on
 
-    def watched(self, rows, columns, *args, **options):
-        for position, strip in strips(self, rows, columns, *args, **options):
-            made.append(tuple(strip.shape))
-            yield position, strip
+        def watched(self, *given, tile_on=tile_on):
+            tile = tile_on(self, *given)
+            made.append(tuple(tile.shape))
+            return tile
 
-    monkeypatch.setattr(device_kernels.DeviceKernels, "strips", watched)
+        monkeypatch.setattr(pair, "tile_on", watched)
     X, Z = map(torch.as_tensor, draw())
     kernel = RBF(width=1.0) + Laplace(width=1.0) * Linear()
     for given in ((X,), (X, Z)):

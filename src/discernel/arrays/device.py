@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -164,8 +165,9 @@ class Device:
             return solve_triangular(lower, eye, lower=True)
         return self.xp.linalg.inv(lower)
 
+    @cached_property
     def fused(self) -> Any:
-        """Return our own passes over pairs of rows, where Triton can compile them; else None."""
+        """Our own passes over pairs of rows, where Triton can compile them; else None."""
         if not (self.library == "torch" and self.is_cuda):
             return None
         try:

@@ -1,4 +1,4 @@
-"""Whether matrices are Gram matrices, told before any heavy work."""
+"""Checks that matrices are Gram matrices, before any heavy work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Raw Gram matrices: means, traces, Frobenius products, which vary, and how they are normalised."""
+"""Statistics of raw Gram matrices: means, traces, Frobenius products, and their normalisation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray
-from discernel.bank import tiles
+from discernel.bank.tiles import Stored
 from discernel.exceptions import DroppedKernelWarning, InvalidInputError, unknown_choice
 
 #: ``"centered_trace"``: the centred matrix has trace 1 [Ye08]_. ``"trace"``: the raw matrix has
@@ -55,7 +55,7 @@ def inner_products(grams: FloatArray, *, centered: bool = True) -> FloatArray:
     At s = 3000, 60 rows, its length was off by 7 %; here by 1e-12.
     """
     means = row_means(grams) if centered else np.zeros(grams.shape[:2])
-    out = tiles.inner_products(tiles.Stored(grams, grams.shape[1]), means, None)
+    out = Stored(grams, grams.shape[1]).inner_products(means, None)
     if centered:
         constant = is_constant(grams)
         out[constant] = out[:, constant] = 0.0
@@ -65,11 +65,7 @@ def inner_products(grams: FloatArray, *, centered: bool = True) -> FloatArray:
 def is_constant(grams: FloatArray) -> NDArray[np.bool_]:
     """Return which matrices of a stack are constant up to rounding, by their row means."""
     traces = np.trace(grams, axis1=-2, axis2=-1)
-    return _constant(traces, traces - row_means(grams).sum(axis=-1))
-
-
-def _constant(traces: FloatArray, centered_traces: FloatArray) -> NDArray[np.bool_]:
-    return np.asarray(centered_traces <= CONSTANT * np.abs(traces))
+    return np.asarray(traces - row_means(grams).sum(axis=-1) <= CONSTANT * np.abs(traces))
 
 
 def varying_kernels(
@@ -80,7 +76,7 @@ def varying_kernels(
     On a part of the training set they are left out in silence, be it all of them: they vary on the
     rest.
     """
-    constant = _constant(traces, centered_traces)
+    constant = centered_traces <= CONSTANT * np.abs(traces)
     if constant.all() and not part:
         raise InvalidInputError(
             "At least one kernel must vary over the training set, but all "
@@ -101,7 +97,7 @@ def varying_kernels(
 def kernel_scales(
     normalization: Normalization, n_samples: float, traces: FloatArray, centered_traces: FloatArray
 ) -> FloatArray:
-    """Return what raw matrices of some traces are multiplied by to normalise them."""
+    """Return the factors that normalise raw matrices of some traces."""
     if normalization not in get_args(Normalization):
         raise unknown_choice("normalization", normalization, list(get_args(Normalization)))
     centered = normalization == "centered_trace"

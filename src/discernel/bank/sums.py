@@ -1,4 +1,4 @@
-"""Sums over rows of features, which are all that a least-squares fit needs, and that fit."""
+"""Least squares from sums over rows of features: the sums, the pass that adds up, the fit."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MATRICES = 6
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """Rows as the kernels take them, what is to be fitted for each, and how much each counts.
+    """Rows as the kernels take them, with targets and weights.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ def _as_they_are(rows: Labelled) -> Labelled:
 
 
 def sums_are_of_kernels(features: NystromMap) -> bool:
-    """Whether k(Z, x) is summed up, of which φ(x) = L⁻¹k(Z, x) is made at the end.
+    """Return whether k(Z, x) is summed up, and multiplied by L⁻¹, φ = L⁻¹k(Z, x), at the end.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class FeatureSums:
         return self._products
 
     def add_values(self, weighted: FloatArray, diagonal: float) -> None:
-        """Add what needs no features of rows: their ωu, one a row, and their Σωk(x, x)."""
+        """Add the sums that need no features: of ωu, given one a row, and Σωk(x, x)."""
         self.n_rows += len(weighted)
         self.all_values += weighted.sum(axis=0)
         self.diagonal += diagonal

@@ -1,4 +1,4 @@
-"""diag(ridge) + Σ w_i K_i, ready to be solved with; and the memory that such systems share."""
+"""Linear systems diag(ridge) + Σ w_i K_i, and the memory that they share."""
 
 from __future__ import annotations
 
@@ -53,8 +53,26 @@ class System(ABC):
         return self.solve(right)
 
     def solve_residual(self, right: FloatArray) -> tuple[FloatArray, FloatArray | None]:
-        """Return `solve` and what it leaves, right − N·solution; None: rounding, and not known."""
+        """Return `solve` and its residual, right − N·solution; None: unknown, of rounding size."""
         return self.solve(right), None
+
+    def inner(
+        self, diagonal: FloatArray, left: FloatArray, right: FloatArray, scale: float
+    ) -> tuple[FloatArray, float]:
+        """Return ⟨K_i, S⟩ and tr S of S = scale·(N⁻¹ diag(d) N⁻¹ − ½(LRᵀ + RLᵀ)).
+
+        Only systems of `Bank.inverse` know it, and it is the last that may be asked of them.
+
+        Parameters
+        ----------
+        diagonal : ndarray of shape (n_samples,)
+            d, at least 0.
+        left, right : ndarray of shape (n_samples, n)
+            L and R.
+        scale : float
+            The factor.
+        """
+        raise NotImplementedError(f"A {type(self).__name__} is not made by `Bank.inverse`.")
 
 
 class CholeskySystem(System):
@@ -132,13 +150,13 @@ def _factor_across(matrix: FloatArray, null: FloatArray) -> Cholesky:
     return factor
 
 
-class Inverse:
-    """N⁻¹, and what can be asked of it without seeing a matrix of this size.
+class Inverse(System):
+    """A system whose inverse is stored: solving is a product.
 
     Parameters
     ----------
     matrix : ndarray of shape (n_samples, n_samples)
-        N⁻¹, symmetric and C-ordered; overwritten by the last of the questions, `inner`.
+        N⁻¹, symmetric and C-ordered; overwritten by `inner`.
     inner_products : callable
         From a symmetric S to every ⟨K_i, S⟩.
     """
@@ -148,26 +166,17 @@ class Inverse:
     ) -> None:
         self._matrix: FloatArray | None = matrix
         self._inner_products = inner_products
-        self.diagonal = matrix.diagonal().copy()
+        self._diagonal = matrix.diagonal().copy()
+
+    def inverse_diagonal(self) -> FloatArray:
+        return self._diagonal
 
     def solve(self, right: FloatArray) -> FloatArray:
-        """Return N⁻¹ times ``right``."""
         return matmul(self._known(), right)
 
     def inner(
         self, diagonal: FloatArray, left: FloatArray, right: FloatArray, scale: float
     ) -> tuple[FloatArray, float]:
-        """Return ⟨K_i, S⟩ and tr S of S = scale·(N⁻¹ diag(d) N⁻¹ − ½(LRᵀ + RLᵀ)).
-
-        Parameters
-        ----------
-        diagonal : ndarray of shape (n_samples,)
-            d, at least 0.
-        left, right : ndarray of shape (n_samples, n)
-            L and R.
-        scale : float
-            The factor.
-        """
         rows, self._matrix = self._known(), None
         rows *= np.sqrt(diagonal)[:, None]
         # N⁻¹ is symmetric and C-ordered, so the transpose of its scaled rows is its scaled columns.
@@ -181,7 +190,7 @@ class Inverse:
 
 
 class Workspace:
-    """What one system leaves for the next: memory, the last one, and where to begin.
+    """The memory that systems of a bank share, the last system, and where iterations start.
 
     Fresh large arrays cost more in page faults than a pass over them. The memory of a system is
     `spare` when nobody holds it any longer. Systems that iterate share the factor of a
@@ -195,7 +204,7 @@ class Workspace:
         self.subspace: tuple[FloatArray, FloatArray] | None = None
 
     def forget(self) -> None:
-        """Let the last system go, so that its memory is for what comes next."""
+        """Drop the last system, so that its memory is free for the next."""
         self._last = None
 
     def system(
@@ -225,7 +234,7 @@ class Workspace:
         self.subspace = basis, found
 
     def lend(self, n: int, make: Callable[[FloatArray], Made]) -> Made:
-        """Return what is made in memory for a matrix of n rows, which is spare when it is gone."""
+        """Make an object in memory for a matrix of n rows, which is spare once that is gone."""
         spare = self.spare  # not `self`: it holds the last system, which would never be gone
         memory = spare.pop() if spare else np.empty((n, n))
         made = make(memory)

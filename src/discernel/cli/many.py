@@ -20,12 +20,12 @@ from discernel.rows.files import FileSource
 from discernel.rows.formats import file_ending, uncompressed_size
 from discernel.rows.labelled import find_target
 from discernel.rows.open import open_rows
+from discernel.rows.reading import READERS
 from discernel.rows.sources import Source
 from discernel.show.facts import Origin
 
 #: Bytes of a file that is read in chunks.
 _LARGE = 200 * 2**20
-_ENDINGS = (".csv", ".tsv", ".parquet", ".arrow", ".feather")
 
 
 def are_many(data: Sequence[str]) -> bool:
@@ -40,7 +40,7 @@ def are_many(data: Sequence[str]) -> bool:
         return True
     path = Path(data[0])
     if path.is_file():
-        return file_ending(path) in _ENDINGS and uncompressed_size(path) > _LARGE
+        return file_ending(path) in READERS and uncompressed_size(path) > _LARGE
     return any(sign in data[0] for sign in "*?[")
 
 

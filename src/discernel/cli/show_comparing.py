@@ -13,7 +13,7 @@ from discernel.cli.show import escape
 from discernel.compare.compare import Comparison
 from discernel.compare.metrics import METRICS, PredictionMetric
 from discernel.compare.report.learned import importance_block
-from discernel.compare.report.tables import drawn_range
+from discernel.compare.report.screen import drawn_range
 from discernel.compare.report.words import DEFAULT, conclusion, span
 from discernel.compare.store import Record
 from discernel.compare.tables import Entry, failures, summarize

@@ -1,4 +1,4 @@
-"""Landmarks for a sum of kernels whose weights are known: where the fit still errs."""
+"""Landmarks for a sum of kernels of known weights, drawn where the fit still has errors."""
 
 from __future__ import annotations
 

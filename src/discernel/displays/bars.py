@@ -26,10 +26,10 @@ from discernel.exceptions import InvalidInputError, check_count, unknown_choice
 from discernel.inspection import Contributions, contributions
 from discernel.inspection.explained import Explained, fitted_learner
 from discernel.inspection.facts import given_names
+from discernel.inspection.source_weights import kernel_sources, sum_by
 from discernel.inspection.words import RowScore, score_text
 from discernel.learn import Candidate, LearnedKernel
 from discernel.programs.solution import compared_by_folds
-from discernel.rows.views import kernel_sources, sum_by
 from discernel.show.words import plural
 
 #: The gap between the bars of two sources, in lines of text.

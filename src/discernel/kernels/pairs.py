@@ -64,6 +64,16 @@ def check_shape(kernel: Any, matrix: FloatArray, expected: tuple[int, int]) -> F
     return matrix
 
 
+class _OnDevice:
+    """Arrays of prepared rows on a device, or None, that are sliced together."""
+
+    def __init__(self, *arrays: Any) -> None:
+        self.arrays = arrays
+
+    def __getitem__(self, rows: slice) -> _OnDevice:
+        return _OnDevice(*(None if each is None else each[rows, :] for each in self.arrays))
+
+
 class _Distance(PairKind):
     is_distance = True
 
@@ -103,15 +113,13 @@ class _Squared(_Distance):
         if rows.given is not None or len(rows.origin) == 1:
             given = values[:, :1] if rows.given is None else rows.given - rows.origin
             given = _put_columns(given, device, single)
-        return device.put(left, single=single), device.put(values, single=single), given
+        return _OnDevice(device.put(left, single=single), device.put(values, single=single), given)
 
-    def tile_on(
-        self, device: Device, left: Any, rows: slice, right: Any, columns: slice, single: bool
-    ) -> Any:
-        (factors, _, X), (_, values, Z) = left, right
-        if X is not None and Z is not None:
-            return _difference_sums(device, X[rows, :], Z[columns, :], squared=True)
-        return device.xp.matmul(factors[rows, :], values[columns, :].T)
+    def tile_on(self, device: Device, X: Any, Z: Any, single: bool) -> Any:
+        (factors, _, left), (_, values, right) = X.arrays, Z.arrays
+        if left is not None and right is not None:
+            return _difference_sums(device, left, right, squared=True)
+        return device.xp.matmul(factors, values.T)
 
     def slope_sums(self, view: View, expansion: Expansion) -> Callable[[slice, Array], Array]:
         coef, right = expansion.coef, as_rows(view.of(expansion.other))
@@ -170,12 +178,10 @@ class _City(_Distance):
         return city_distances(X, Z, out)
 
     def put(self, rows: FloatArray, device: Device, single: bool) -> Any:
-        return _put_columns(rows, device, single)
+        return _OnDevice(_put_columns(rows, device, single))
 
-    def tile_on(
-        self, device: Device, left: Any, rows: slice, right: Any, columns: slice, single: bool
-    ) -> Any:
-        return _difference_sums(device, left[rows, :], right[columns, :], squared=False)
+    def tile_on(self, device: Device, X: Any, Z: Any, single: bool) -> Any:
+        return _difference_sums(device, *X.arrays, *Z.arrays, squared=False)
 
     def slope_sums(self, view: View, expansion: Expansion) -> Callable[[slice, Array], Array]:
         columns = view.seen(expansion.X.shape[1]).columns
@@ -193,12 +199,12 @@ class _City(_Distance):
 def _put_columns(rows: FloatArray, device: Device, single: bool) -> Any:
     """Return rows on a device, one column after another in memory where passes of our own run."""
     values = device.put(rows, single=single)
-    return values if device.fused() is None else values.T.contiguous().T
+    return values if device.fused is None else values.T.contiguous().T
 
 
 def _difference_sums(device: Device, X: Any, Z: Any, *, squared: bool) -> Any:
     """Return ‖x − z‖₁ or ‖x − z‖² of rows on a device by differences, which lose no digits."""
-    fused, total = device.fused(), 0.0
+    fused, total = device.fused, 0.0
     if fused is not None:
         return fused.sums_of_differences(X.T, Z.T, squared)
     for column in range(X.shape[1]):
@@ -280,12 +286,10 @@ class _Inner(PairKind):
         return np.asarray(np.matmul(X, (X if Z is None else Z).T, out=out))
 
     def put(self, rows: FloatArray, device: Device, single: bool) -> Any:
-        return device.put(rows, single=single)
+        return _OnDevice(device.put(rows, single=single))
 
-    def tile_on(
-        self, device: Device, left: Any, rows: slice, right: Any, columns: slice, single: bool
-    ) -> Any:
-        return device.xp.matmul(left[rows, :], right[columns, :].T)
+    def tile_on(self, device: Device, X: Any, Z: Any, single: bool) -> Any:
+        return device.xp.matmul(*X.arrays, Z.arrays[0].T)
 
     def slope_sums(self, view: View, expansion: Expansion) -> Callable[[slice, Array], Array]:
         coef = expansion.coef

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from itertools import product
 from math import comb, inf
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -179,17 +179,15 @@ class PairKind(ABC):
         return None
 
     def put(self, rows: Any, device: Device, single: bool) -> Any:
-        """Return what `rows` returned as `tile_on` takes it, sent to a device once."""
+        """Return what `rows` returned as `tile_on` takes it, sent to a device, to be sliced."""
         return rows
 
-    def tile_on(
-        self, device: Device, left: Any, rows: slice, right: Any, columns: slice, single: bool
-    ) -> Any:
-        """Return the matrix between some of the rows that were put on a device, and some others.
+    def tile_on(self, device: Device, X: Any, Z: Any, single: bool) -> Any:
+        """Return the matrix of what `put` returned, on the device.
 
         By default it is made by NumPy and sent there.
         """
-        return device.put(self.tile(left[rows], right[columns], None), single=single)
+        return device.put(self.tile(X, Z, None), single=single)
 
     def slope_sums(self, view: View, expansion: Any) -> Callable[[slice, Array], Array]:
         """Return a function of some rows of an `Expansion` and their slopes.
@@ -224,7 +222,10 @@ class PairKind(ABC):
 
 
 class PairFunction(ABC):
-    """A function of the entries of a pairwise matrix, which is left as it is."""
+    """A function of the entries of a pairwise matrix, which is left as it is.
+
+    A subclass is a frozen dataclass of its numbers.
+    """
 
     #: The name of the function, without its numbers.
     kind: ClassVar[str]
@@ -239,25 +240,25 @@ class PairFunction(ABC):
         return inf
 
     @property
-    @abstractmethod
     def numbers(self) -> tuple[float, ...]:
         """The numbers of the function."""
+        return tuple(map(float, astuple(cast(Any, self))))
 
     @abstractmethod
-    def write(self, base: Array, out: Array) -> None:
-        """Write the values for a matrix of NumPy to ``out``."""
-
-    @abstractmethod
-    def on_device(self, base: Any, xp: Any) -> Any:
+    def values(self, base: Any, xp: Any) -> Any:
         """Return the values for an array of the namespace ``xp``, which exports record too."""
 
     @abstractmethod
     def slope(self, base: Array) -> tuple[Array, float]:
         """Return the derivative by the entries of a pairwise matrix: a matrix, and its factor."""
 
-    @abstractmethod
     def times(self, other: PairFunction) -> PairFunction | None:
         """Return the product with another function of the same matrix; None: it is no function."""
+        return None
+
+    def write(self, base: Array, out: Array) -> None:
+        """Write the values for a matrix of NumPy to ``out``; override it to need no more memory."""
+        out[...] = self.values(base, np)
 
     def __call__(self, base: Array) -> Array:
         """Return the values for a matrix of NumPy."""
@@ -282,22 +283,18 @@ class Decay(PairFunction):
     def steepness(self) -> float:
         return self.rate
 
-    @property
-    def numbers(self) -> tuple[float, ...]:
-        return (self.rate,)
-
     def distance(self, base: Array, out: Array | None = None) -> Array:
         """Return what is multiplied by the rate: ``base`` itself, or in ``out``."""
         return base
+
+    def values(self, base: Any, xp: Any) -> Any:
+        return xp.exp(base * -self.rate)
 
     def write(self, base: Array, out: Array) -> None:
         np.multiply(self.distance(base, out), -self.rate, out=out)
         single = out.dtype == np.float32
         np.maximum(out, LEAST_SINGLE_EXPONENT if single else LEAST_EXPONENT, out=out)
         np.exp(out, out=out)
-
-    def on_device(self, base: Any, xp: Any) -> Any:
-        return xp.exp(base * -self.rate)
 
     def slope(self, base: Array) -> tuple[Array, float]:
         return self(base), -self.rate
@@ -320,8 +317,8 @@ class RootDecay(Decay):
     def distance(self, base: Array, out: Array | None = None) -> Array:
         return np.asarray(np.sqrt(base, out=out))
 
-    def on_device(self, base: Any, xp: Any) -> Any:
-        return super().on_device(xp.sqrt(xp.clip(base, min=0.0)), xp)
+    def values(self, base: Any, xp: Any) -> Any:
+        return super().values(xp.sqrt(xp.clip(base, min=0.0)), xp)
 
     def slope(self, base: Array) -> tuple[Array, float]:
         distance, gram = np.sqrt(base), self(base)
@@ -340,9 +337,8 @@ class Monomial(PairFunction):
     constant: float = 0.0
     degree: int = 1
 
-    @property
-    def numbers(self) -> tuple[float, ...]:
-        return self.factor, self.constant, float(self.degree)
+    def values(self, base: Any, xp: Any) -> Any:
+        return base if self == IDENTITY else (base * self.factor + self.constant) ** self.degree
 
     def write(self, base: Array, out: Array) -> None:
         np.multiply(base, self.factor, out=out)
@@ -350,9 +346,6 @@ class Monomial(PairFunction):
             out += self.constant
         if self.degree != 1:
             out **= self.degree
-
-    def on_device(self, base: Any, xp: Any) -> Any:
-        return base if self == IDENTITY else (base * self.factor + self.constant) ** self.degree
 
     def slope(self, base: Array) -> tuple[Array, float]:
         return replace(self, degree=self.degree - 1)(base), self.degree * self.factor
@@ -500,6 +493,6 @@ def formula_of(terms: Sequence[Term], X: Any, Z: FloatArray, xp: Any) -> Any | N
             return None
 
     def value(atom: Atom) -> Any:
-        return atom.function.on_device(found[atom.key], xp)
+        return atom.function.values(found[atom.key], xp)
 
     return combine(terms, value)

@@ -98,7 +98,9 @@ class WeightedKernels:
         precomputed kernels, there are ``n_columns`` training rows and Z is None.
         """
         kernels, m, factors = KernelSet(self.kernels), n_columns, self.coefficients
-        tiled, training = is_dense(X) and is_dense(Z), kernels.prepare(Z)
+        shared = [i for i in range(len(self.kernels)) if i not in kernels.direct]
+        together = kernels.of(shared) if kernels.direct else kernels
+        tiled, training = is_dense(X) and is_dense(Z), together.prepare(Z)
         block, entries = max(1, _BLOCK_BYTES // (8 * m)), n_rows(X) * m * len(self.kernels)
         in_turn = entries < _THREADED_ENTRIES or not all(k.thread_safe for k in self.kernels)
         n_threads = 1 if in_turn else int(joblib.cpu_count())
@@ -111,20 +113,13 @@ class WeightedKernels:
                 matrix = check_shape(kernel, kernel(X[rows], Z), (rows.stop - rows.start, m))
                 with _not_finite_is_found_later():
                     use(rows, slice(0, m), matrix * factors[position], buffers)
-            for tile in slices(rows, height) if kernels.groups else ():
-                new = kernels.prepare(X[tile], training)
+            for tile in slices(rows, height) if shared else ():
+                new = together.prepare(X[tile], training)
                 for columns in slices(slice(0, m), width):
-                    shape = tile.stop - tile.start, columns.stop - columns.start
-                    out = total = buffers("total", shape)
                     with _not_finite_is_found_later():
-                        for position, matrix in kernels.shared_matrices(
-                            new, training[columns], buffers
-                        ):
-                            check_shape(self.kernels[position], matrix, shape)
-                            np.multiply(matrix, factors[position], out=out)
-                            if out is not total:
-                                total += out
-                            out = buffers("term", shape)
+                        total = together.weighted_sum(
+                            factors[shared], new, training[columns], buffers
+                        )
                         use(tile, columns, total, buffers)
 
         blocks = slices(slice(0, n_rows(X)), block if kernels.direct else height)

@@ -20,7 +20,7 @@ from discernel.default.choose import clearly_better
 from discernel.discriminant import row_losses
 from discernel.kernels.columns import divided_columns
 from discernel.kernels.features import NystromMap
-from discernel.learn.sample import Positions
+from discernel.learn.survey import Positions
 from discernel.programs.lambdas import lambda_grid, search_lambda
 from discernel.progress.deadline import must_stop_learning
 from discernel.targets import ClassTarget

@@ -78,7 +78,7 @@ class LeaveOneOutProgram(Program):
         def project(right: FloatArray) -> FloatArray:  # Q times
             return np.asarray(inverse.solve(right) - s * ((s.T @ right) / total))
 
-        diagonal = inverse.diagonal - s[:, 0] ** 2 / total
+        diagonal = inverse.inverse_diagonal() - s[:, 0] ** 2 / total
         QT = project(T)
         errors = QT / diagonal[:, None]
         influence = project(2.0 * errors / diagonal[:, None])
@@ -134,7 +134,7 @@ class LeaveOneOut(Criterion):
 
 @dataclass(frozen=True)
 class Auto(LeaveOneOut):
-    """What predicts left-out samples best.
+    """The criterion whose weights predict left-out samples best.
 
     Plain average, best single kernel, `RKDA` with some amounts of shrinkage and `LeaveOneOut` are
     scored by their leave-one-out error plus the pull; the least score is taken.

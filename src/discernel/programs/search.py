@@ -1,4 +1,4 @@
-"""Which criterion: whatever predicts left-out rows best."""
+"""The search for the weights that predict left-out rows best, over several criteria."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class _Search:
         return best
 
     def try_rkda(self) -> None:
-        """Try the optimum of `rkda` for some λ, and what shrinkage makes of the best of them."""
+        """Try the optimum of `rkda` for some λ, and the best of them with some shrinkage."""
         weights = None
         for lam in self.lambdas:
             if self.must_stop():
@@ -252,7 +252,7 @@ class LBFGS:
 
 
 def _on_all(candidate: Candidate, part: Part) -> list[FloatArray]:
-    """Return what the weights of a part may be on all samples.
+    """Return the weights to try on all samples for those found on a part.
 
     Of kernels that are constant on the part nothing is known: they are part of the average, and
     `loo` is tried without them and with the equal share that the pull alone would give them.

@@ -6,7 +6,8 @@ import gzip
 import io
 import zipfile
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
@@ -18,9 +19,12 @@ from discernel.exceptions import InvalidInputError, missing_extra
 
 #: Endings of text, which may be compressed.
 _TEXT = (".csv", ".tsv")
-#: Endings of the files that can be read.
-ENDINGS = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".npz")
-#: The same in words.
+#: The formats of the files that can be read, by ending.
+FORMATS = {
+    **{".csv": "CSV", ".tsv": "TSV", ".parquet": "Parquet"},
+    **{".arrow": "Arrow", ".feather": "Feather", ".npz": "NPZ"},
+}
+ENDINGS = tuple(FORMATS)
 ENDINGS_IN_WORDS = f"{', '.join(ENDINGS)}, .csv.gz or .tsv.gz"
 MAX_COLUMNS = 100_000
 #: What is raised for files, or compressed text, that cannot be read.
@@ -163,6 +167,35 @@ def _memory(n_bytes: float) -> str:
             return f"{n_bytes:.3g} {unit}"
         n_bytes /= 1000
     return f"{n_bytes:,.3g} TB"
+
+
+def view_slices(views: Mapping[str, int]) -> dict[str, slice]:
+    """Return the columns of each view, of views side by side.
+
+    Parameters
+    ----------
+    views : mapping of str to int
+        How many columns each view has, in their order.
+    """
+    ends = list(accumulate(views.values()))
+    return {
+        view: slice(end - size, end) for (view, size), end in zip(views.items(), ends, strict=True)
+    }
+
+
+def numbered_columns(sizes: Mapping[str, int]) -> tuple[str, ...]:
+    """Return names for columns that have none: ``x0``, ``x1``; of views side by side, of each.
+
+    Parameters
+    ----------
+    sizes : mapping of str to int
+        How many columns each view has, in their order.
+    """
+    pairs = [(view, index) for view, size in sizes.items() for index in range(size)]
+    names = tuple(f"{view}{index}" for view, index in pairs)
+    if len(set(names)) < len(names):  # as of v1 and v11, which both have a v110
+        return tuple(f"{view}[{index}]" for view, index in pairs)
+    return names
 
 
 def refuse_duplicates(names: Sequence[str], path: Path) -> None:

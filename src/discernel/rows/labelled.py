@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from discernel.exceptions import InvalidInputError
 from discernel.rows.columns import NUMBER, Preparation, canonical_text, prepare_columns
-from discernel.rows.datasets import Dataset, view_slices
-from discernel.rows.formats import check_file, file_stem, listed
+from discernel.rows.datasets import Dataset
+from discernel.rows.formats import check_file, file_stem, listed, view_slices
 from discernel.rows.reading import read_table
 
 #: Column names that are taken for the target where none is named.

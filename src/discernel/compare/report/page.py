@@ -8,7 +8,8 @@ from pathlib import Path
 
 from discernel.compare.report import figures
 from discernel.compare.report.learned import LEARNED
-from discernel.compare.report.tables import Section, closing_sections, first_screen, result_sections
+from discernel.compare.report.screen import first_screen
+from discernel.compare.report.tables import Section, closing_sections, result_sections
 from discernel.compare.store import Record
 from discernel.compare.tables import ResultTable, summarize
 from discernel.show.facts import Block, Origin, Row
@@ -29,7 +30,7 @@ _PREPARED = (
 _SECTIONS: tuple[tuple[str, str, str, _Draw], ...] = (
     (
         "time",
-        "Quality against time",
+        "Time",
         "Further to the left is faster. Of accuracies and AUC, higher is better; of log-loss and "
         "Brier score, lower. Lines are the intervals of the table.",
         figures.draw_time,
@@ -43,7 +44,7 @@ _SECTIONS: tuple[tuple[str, str, str, _Draw], ...] = (
     ),
     (
         "regularization",
-        "Leave-one-out error against λ",
+        "Error against λ",
         "Leave-one-out: every training row is left out once, and its class scores are predicted "
         "from the other rows. The error is the mean squared distance of these scores from the "
         "right ones: 0 is perfect, 1 is knowing nothing. It is no share of wrong rows: an error "
@@ -60,7 +61,7 @@ _SECTIONS: tuple[tuple[str, str, str, _Draw], ...] = (
     ),
     (
         "embedding",
-        "The rows as the discriminant sees them",
+        "Discriminant coordinates",
         "Large markers are the means of the classes.",
         figures.draw_embeddings,
     ),
@@ -164,21 +165,10 @@ def _figures(table: ResultTable) -> list[Section]:
     """Return the sections with figures that have any."""
     found = []
     for id_, title, text, draw in _SECTIONS:
-        groups: list[tuple[str | None, list[figures.Drawing]]] = []
-        for i, dataset in enumerate(table.datasets):
-            drawn = [
-                replace(each, svg=to_svg(each.figure, f"{id_}-{i}-{j}"))
-                for j, each in enumerate(draw(table, dataset))
-            ]
-            groups += [(dataset, drawn)] if drawn else []
-        if groups and all(len(drawn) == 1 for _, drawn in groups):  # no heading for each data set
-            named = [
-                each if each.title == name else replace(each, title=f"{name}: {each.title}")
-                for name, (each,) in groups
-            ]
-            groups = [(None, named)]
-        if groups:
-            found.append(Section(id_, title, (text,), groups=tuple(groups)))
+        drawn = [each for dataset in table.datasets for each in draw(table, dataset)]
+        pictures = [replace(d, svg=to_svg(d.figure, f"{id_}-{i}")) for i, d in enumerate(drawn)]
+        if pictures:
+            found.append(Section(id_, title, (text,), figures=tuple(pictures)))
     return found
 
 
@@ -189,4 +179,4 @@ def _origin(origin: Origin) -> list[Section]:
         classes = Block("classes", "rows of each class", "", rows, ("class", "rows", "%"), 2)
         parts.insert(1, classes.written())
     said = (*written(origin.notes), *([_PREPARED] if origin.columns else []))
-    return [Section("data", "Where this comes from", said, tuple(parts))]
+    return [Section("data", "Data", said, tuple(parts))]

@@ -1,192 +1,37 @@
-"""The numbers of a comparison: the first screen of its page, and its tables."""
+"""The tables of a comparison's page."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from discernel.compare.metrics import METRICS, PredictionMetric
 from discernel.compare.report import words
-from discernel.compare.report.learned import importance_blocks
-from discernel.compare.report.words import BASELINE, DEFAULT, span
-from discernel.compare.tables import (
-    Entry,
-    Ranking,
-    ResultTable,
-    failures,
-    rank_methods,
-)
+from discernel.compare.report.words import span
+from discernel.compare.tables import Ranking, ResultTable, failures, rank_methods
 from discernel.show.facts import Block, Row
-from discernel.show.words import join, memory, percent, probability, seconds, signed
-
-#: Columns on the first screen, and data sets with a figure there.
-_MOST_COLUMNS, _MOST_DATASETS = 8, 6
+from discernel.show.words import join, memory, probability, seconds, signed
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page that unfolds: paragraphs, tables, and figures by data set."""
+    """A part of the page that unfolds: paragraphs, tables and figures."""
 
     id: str
     title: str
     paragraphs: tuple[str, ...] = ()
     parts: tuple[Block, ...] = ()
-    groups: tuple[tuple[str | None, list[Any]], ...] = ()
+    figures: tuple[Any, ...] = ()
     meanings: tuple[tuple[str, str], ...] = ()
-
-
-# ---- the first screen --------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Race:
-    """All methods on a data set as points with intervals, the best first.
-
-    Attributes
-    ----------
-    dataset, caption, heading : str
-        The data set, what is seen, and the metric with its unit.
-    ticks : list of dict
-        Text and place of each, in percent of the width.
-    rows : list of dict
-        The methods: name, places of the mean and of both ends, and texts.
-    """
-
-    dataset: str
-    caption: str
-    heading: str
-    ticks: list[dict[str, Any]]
-    rows: list[dict[str, Any]]
-
-    @classmethod
-    def of(cls, table: ResultTable, dataset: str) -> Race:
-        """Return the methods on a data set."""
-        entries, metric = table.ranked(dataset), table.metric
-        low, high = drawn_range(entries)
-        unit = 100.0 if metric.in_percent else 1.0
-
-        def place(value: float) -> float:
-            return round(100.0 * (value - low) / (high - low), 2)
-
-        ticks = [
-            {"at": place(tick / unit), "text": f"{tick:g}"}
-            for tick in _round_numbers(unit * low, unit * high)
-        ]
-        rows = [_racer(entry, table.verdict(entry), metric, place) for entry in entries]
-        caption = f"{metric.heading} of all methods on {dataset}, with 95 % intervals"
-        return cls(dataset, caption, metric.heading, ticks, rows)
-
-
-def drawn_range(entries: list[Entry]) -> tuple[float, float]:
-    """Return the ends of a drawing: whole hundredths around all intervals but the guess's."""
-    known = [e.interval for e in entries if e.interval is not None and e.method != BASELINE]
-    ends = [i.mean if math.isnan(end) else end for i in known for end in (i.low, i.high)]
-    low, high = min(ends, default=0.0), max(ends, default=1.0)
-    low, high = math.floor(100 * low) / 100, math.ceil(100 * high) / 100
-    return low, max(high, low + 0.01)
-
-
-def _round_numbers(low: float, high: float) -> list[float]:
-    """Return some three to five round numbers within a range."""
-    rough = (high - low) / 5.0
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(factor * power for factor in (1.0, 2.0, 2.5, 5.0, 10.0) if factor * power >= rough)
-    first = math.ceil(round(low / step, 9))
-    return [round(step * i, 9) for i in range(first, math.floor(round(high / step, 9)) + 1)]
-
-
-def _racer(entry: Entry, verdict: str, metric: PredictionMetric, place: Any) -> dict[str, Any]:
-    interval = entry.interval
-    known = interval is not None and not math.isnan(interval.low)
-    ends = f", {span(interval, metric)}" if known else ""
-    failed = f", {entry.n_failed} failed" if entry.n_failed and entry.values else ""
-    return {
-        "method": entry.method,
-        "standing": entry.standing,
-        "mean": None if interval is None else place(interval.mean),
-        "low": max(0.0, place(interval.low)) if interval is not None and known else None,
-        "high": min(100.0, place(interval.high)) if interval is not None and known else None,
-        "text": metric.show_with_unit(entry.mean) if entry.values else "–",
-        "verdict": verdict + failed,
-        "title": f"{entry.method}: {metric.label} {metric.show_with_unit(entry.mean)}{ends}; "
-        f"fit {seconds(entry.seconds_fit)}; {verdict}{failed}",
-    }
-
-
-def first_screen(table: ResultTable) -> dict[str, Any]:
-    """Return who wins and whether that is sure, what to expect, what matters, what to do next."""
-    ranking, failed = rank_methods(table), failures(table)
-    n_runs = sum(len(found) for found in table.records.values())
-    several = len(table.datasets) > 1
-    verdicts = [words.describe_dataset(table, dataset) for dataset in table.datasets]
-    lead = words.describe_ranking(ranking) if several else verdicts[0]
-    of_default: dict[str | None, list[str]] = {}
-    for dataset in table.datasets:
-        of_default.setdefault(words.describe_default(table, dataset), []).append(dataset)
-    following = [
-        words.describe_power(table),
-        *(f"{join(on)}: {said}" if several and said else said for said, on in of_default.items()),
-        words.describe_failures(failed, n_runs),
-    ]
-    return {
-        "lead": lead or " ".join(verdicts),
-        "task": words.describe_task(table),
-        "races": [Race.of(table, dataset) for dataset in table.datasets[:_MOST_DATASETS]],
-        "expected_title": "Over all data sets" if several else "Expected of new rows",
-        "expected": _tiles(table, ranking, n_runs, sum(len(f.repetitions) for f in failed)),
-        "matters": _matters(table),
-        "next": [sentence for sentence in following if sentence],
-    }
-
-
-def _tiles(table: ResultTable, ranking: Ranking | None, n_runs: int, n_failed: int) -> list[Row]:
-    """Return three numbers: of one data set what to expect of new rows, of several the ranks."""
-    if len(table.datasets) > 1:
-        found = [e for e in table.entries.values() if e.standing in ("ahead", "level")]
-        wins = Counter(entry.method for entry in found).most_common(1)
-        rows = []
-        if ranking is not None:
-            detail = f"{ranking.methods[0]}, over {len(ranking.datasets)} data sets"
-            rows.append(("best mean rank", f"{ranking.ranks[0]:.2f}", detail))
-        for method, number in wins:
-            detail = f"data sets where {method} is best or tied"
-            rows.append(("best or tied", f"{number} of {len(table.datasets)}", detail))
-        return [Row(each) for each in (*rows, ("failed", f"{n_failed}", f"of {n_runs} runs"))]
-    entries = {e.method: e for e in table.ranked(table.datasets[0]) if e.values}
-    entry = entries.get(DEFAULT) or next(iter(entries.values()), None)
-    if entry is None:
-        return []
-    metric, rows = table.metric, []
-    detail = f"{entry.method}, 95 % interval {span(entry.interval, metric)}"
-    rows.append((metric.label, metric.show_with_unit(entry.mean), detail))
-    guess = entries.get(BASELINE)
-    if guess is not None and guess is not entry:
-        detail = f"{metric.label} of always the most frequent class"
-        rows.append(("without a model", metric.show_with_unit(guess.mean), detail))
-    if "log_loss" in entry.means and metric.name != "log_loss":
-        share = percent(math.exp(-entry.means["log_loss"]))
-        detail = f"the right class gets {share} %, as a geometric mean"
-        rows.append(("log-loss", f"{entry.means['log_loss']:z.3f}", detail))
-    rows.append(("time of a fit", seconds(entry.seconds_fit, 2), entry.method))
-    return [Row(each) for each in rows[:3]]
-
-
-def _matters(table: ResultTable) -> Block | None:
-    """Return the importances of columns to the first method that has them, as means."""
-    for dataset in table.datasets:
-        for block in importance_blocks(table, dataset):
-            aside = f"to {block.title}: share ± standard deviation over divisions"
-            return replace(block, aside=aside).shortened(_MOST_COLUMNS)
-    return None
 
 
 # ---- tables ------------------------------------------------------------------------------------
 
 
 def result_sections(table: ResultTable) -> list[Section]:
-    """Return results, paired comparisons and ranks, as far as there are any."""
+    """Return the results, and the paired comparison if there is any."""
     ranking = rank_methods(table)
     metric, several = table.metric, len(table.datasets) > 1
     overview = [_overview(table, ranking)] if several else []
@@ -194,21 +39,33 @@ def result_sections(table: ResultTable) -> list[Section]:
     better = "higher" if metric.higher_is_better else "lower"
     points = any(e.interval and e.interval.low == e.interval.high for e in table.entries.values())
     said = (
-        "Methods predict rows that they did not learn from. Numbers are means over divisions, with "
-        f"95 % intervals for {metric.label}, by which methods are judged; {better} is better. "
-        "Best: the best mean. Tied: so near to it that the difference may be chance. Worse: the "
-        "difference is not chance. Divisions share training rows; intervals and tests allow for "
-        "that (Nadeau and Bengio), and tests for all pairs of methods on a data set (Holm)."
+        f"Means over divisions of held-out rows, with 95 % intervals for {metric.label}, by which "
+        f"methods are judged; {better} is better. Best: the best mean. Tied: the difference from "
+        "the best may be chance. Worse: it is not. Cannot tell: there are too few divisions, or "
+        "all have the same difference. Intervals and tests allow for training rows that divisions "
+        "share (Nadeau and Bengio), tests also for all pairs of methods on a data set (Holm)."
         + " An interval without length means that all divisions gave the same number, not that "
         "there is no doubt." * points,
-        "p is the probability that chance alone makes a difference from the best at least as "
-        "large; for the best itself, from the nearest other. Fit is the mean time to learn, "
-        "memory the most that the process held. A button in a header sorts.",
-        *filter(None, [words.describe_time(table)]),
+        "p: the probability that chance alone makes so large a difference from the best; for the "
+        "best itself, from the nearest other. Fit: the mean time to learn. Memory: the most that "
+        "the process held. Divisions: those that finished. A click on a header sorts.",
+        *([] if ranking is None else [_describe_ranks(ranking, metric)]),
     )
     meanings = tuple((each.label, each.meaning) for each in metrics)
     results = Section("results", "Results", said, (*overview, _entries(table)), meanings=meanings)
-    return [results, *_comparison(table), *_ranks(ranking, metric)]
+    return [results, *_comparison(table)]
+
+
+def _describe_ranks(ranking: Ranking, metric: PredictionMetric) -> str:
+    """Say how methods are ranked over data sets, and by which test."""
+    test = ranking.test
+    return (
+        f"Rank 1 is the best {metric.label} on a data set; a method that failed is last there, and "
+        f"one that was not run on all data sets has no rank. Data sets: {join(ranking.datasets)}. "
+        f"Friedman test in the form of Iman and Davenport: F = {test.statistic:.2f}, p "
+        f"{probability(test.p_value)}. Ranks that differ by less than "
+        f"{test.critical_difference:.2f} are not clearly different (Nemenyi)."
+    )
 
 
 def _metrics(table: ResultTable) -> list[PredictionMetric]:
@@ -220,7 +77,7 @@ def _metrics(table: ResultTable) -> list[PredictionMetric]:
 
 def _overview(table: ResultTable, ranking: Ranking | None) -> Block:
     """Return a row per method: its mean on every data set, and its mean rank."""
-    ranks = {} if ranking is None else dict(zip(ranking.methods, ranking.ranks, strict=True))
+    ranks = {} if ranking is None else ranking.ranks
     rows = []
     for method in table.methods:
         cells = [_overview_cell(table, dataset, method) for dataset in table.datasets]
@@ -257,13 +114,12 @@ def _entries(table: ResultTable) -> Block:
                 *numbers,
                 seconds(entry.seconds_fit),
                 memory(entry.peak_memory),
-                str(len(entry.values)),
-                str(entry.n_failed),
+                f"{len(entry.values)} of {len(table.records[dataset, entry.method])}",
                 table.verdict(entry),
             )
             rows.append(Row((*cells, dataset) if several else cells))
-    numbers = ["95 % interval", "p", *(each.heading for each in others)]
-    header = ("method", metric.heading, *numbers, "fit", "memory", "divisions", "failed")
+    numbers = ["95 % interval", "p", *(each.short for each in others)]
+    header = ("method", metric.heading, *numbers, "fit", "memory", "divisions")
     named = (*header, "verdict", *(["data set"] if several else []))
     return Block("entries", "all numbers", "", tuple(rows), named, len(header) - 1)
 
@@ -297,27 +153,6 @@ def _comparison(table: ResultTable) -> list[Section]:
     named = (*header, *(["data set"] if several else []))
     part = Block("pairs", f"differences from {reference}", "", tuple(rows), named, 4)
     return [Section("comparison", f"Against {reference}", (said,), (part,))]
-
-
-def _ranks(ranking: Ranking | None, metric: PredictionMetric) -> list[Section]:
-    """Return mean ranks, with a letter per group of methods that are not clearly different."""
-    if ranking is None:
-        return []
-    rows = []
-    for method, rank in zip(ranking.methods, ranking.ranks, strict=True):
-        letters = [chr(97 + i) for i, group in enumerate(ranking.groups) if method in group]
-        rows.append(Row((method, f"{rank:.2f}", " ".join(letters))))
-    said = (
-        f"Rank 1 is the best {metric.label} on a data set; a method that failed is last there, and "
-        "one that was not run on all data sets has no rank. Data sets: "
-        f"{join(ranking.datasets)}. Friedman test in the form of Iman and Davenport: F = "
-        f"{ranking.test.statistic:.2f}, p {probability(ranking.test.p_value)}. Methods that share "
-        "a letter are not clearly different; ranks must differ by "
-        f"{ranking.test.critical_difference:.2f} (Nemenyi)."
-    )
-    header = ("method", "mean rank", "group")
-    part = Block("rank-table", "mean ranks", "", tuple(rows), header, 1)
-    return [Section("ranks", "Ranks over data sets", (said,), (part,))]
 
 
 def closing_sections(table: ResultTable) -> list[Section]:

@@ -10,12 +10,14 @@ from discernel.compare.metrics import PredictionMetric
 from discernel.compare.plan import Splits
 from discernel.compare.statistics import ALPHA, Interval
 from discernel.compare.tables import Entry, Failure, Ranking, ResultTable
-from discernel.show.words import count, join, probability, seconds, sentence
+from discernel.show.words import count, join, probability
 
 #: The method that is discernel's default, and the one that only knows the largest class.
 DEFAULT, BASELINE = DEFAULT_METHODS[0], DEFAULT_METHODS[-1]
 #: Below this, the corrected test finds little: its t has few degrees of freedom.
 _FEW_DIVISIONS = 10
+#: So many methods that share the best mean are named.
+_FEW_NAMES = 3
 
 
 def span(interval: Interval | None, metric: PredictionMetric) -> str:
@@ -23,16 +25,6 @@ def span(interval: Interval | None, metric: PredictionMetric) -> str:
     if interval is None or math.isnan(interval.low):
         return "–"
     return f"{metric.show(interval.low)} to {metric.show(interval.high)}"
-
-
-def describe_task(table: ResultTable) -> str:
-    """Say what was compared."""
-    methods, datasets = table.methods, table.datasets
-    verb = "was run" if len(methods) == 1 else "were compared"
-    return (
-        f"{sentence(count(len(methods), 'method'))} {verb} on "
-        f"{count(len(datasets), 'data set')}. Data: {join(datasets)}."
-    )
 
 
 def describe_splits(splits: Splits, n_divisions: int) -> str:
@@ -78,19 +70,20 @@ def _describe_level(dataset: str, entries: Sequence[Entry], metric: PredictionMe
         n = len(entries)
         all_of_them = "both methods" if n == 2 else f"all {count(n, 'method')}"
         return f"On {dataset} {all_of_them} have the same mean {metric.label}: {number}."
-    behind = [entry.method for entry in entries if entry.standing == "behind"]
     leaders = [entry.method for entry in entries if entry.mean == best.mean]
-    verb = "has" if len(leaders) == 1 else "share"
-    start = f"On {dataset}, {join(leaders)} {verb} the best {metric.label}, {number}"
-    if not behind:
+    few = len(leaders) <= _FEW_NAMES
+    who = join(leaders) if few else f"{len(leaders)} of {len(entries)} methods"
+    start = f"On {dataset}, {who} {'has' if len(leaders) == 1 else 'share'} the best "
+    start += f"{metric.label}, {number}"
+    by_standing = {
+        standing: [e.method for e in entries if e.standing == standing and e.mean != best.mean]
+        for standing in ("level", "untested", "behind")
+    }
+    if not by_standing["behind"] and not by_standing["untested"]:
         return f"{start}, but all others are statistically tied: the differences may be chance."
-    tied = [
-        entry.method
-        for entry in entries
-        if entry.standing in ("level", "untested") and entry.method not in leaders
-    ]
-    others = f" Statistically tied: {join(tied)}." if tied else ""
-    return f"{start}.{others} Clearly worse: {join(behind)}."
+    names = {"level": "Statistically tied", "untested": "Not tested", "behind": "Clearly worse"}
+    said = [f" {names[key]}: {join(found)}." for key, found in by_standing.items() if found]
+    return f"{start}.{''.join(said)}"
 
 
 def describe_default(table: ResultTable, dataset: str) -> str | None:
@@ -102,14 +95,14 @@ def describe_default(table: ResultTable, dataset: str) -> str | None:
     entry, best, metric = found[0], entries[0], table.metric
     if entry.standing == "behind":
         return (
-            f"The default, {DEFAULT}, is clearly worse than {best.method}: {metric.label} "
+            f"Prefer {best.method}: the default, {DEFAULT}, is clearly worse ({metric.label} "
             f"{metric.show(entry.mean)} against {metric.show_with_unit(best.mean)}, "
-            f"p {probability(entry.p_value)}. Prefer {best.method} here."
+            f"p {probability(entry.p_value)})."
         )
     if entry.standing == "untested":
         return None
     clearly = "" if entry.mean == best.mean else " clearly"
-    return f"No method is{clearly} better than the default, {DEFAULT}."
+    return f"Use the default, {DEFAULT}: no method is{clearly} better."
 
 
 def conclusion(table: ResultTable, dataset: str) -> list[str]:
@@ -126,24 +119,20 @@ def describe_ranking(ranking: Ranking | None) -> str | None:
     """Say what the ranks over all data sets mean; None where there is nothing to rank."""
     if ranking is None:
         return None
-    best = [m for m, r in zip(ranking.methods, ranking.ranks, strict=True) if r == ranking.ranks[0]]
+    test, verdicts = ranking.test, ranking.verdicts
+    best, tied = ([m for m, v in verdicts.items() if v == word] for word in ("best", "tied"))
     first = (
         f"Over {count(len(ranking.datasets), 'data set')}, {join(best)} "
-        f"{'has' if len(best) == 1 else 'share'} the best mean rank, {ranking.ranks[0]:.2f}"
+        f"{'has' if len(best) == 1 else 'share'} the best mean rank, {test.ranks[0]:.2f}"
     )
-    p = probability(ranking.test.p_value)
-    if not ranking.test.p_value < ALPHA:
-        return (
-            f"{first}, but the ranks of the methods do not differ more than by chance "
-            f"(Friedman test, p {p})."
-        )
-    level = [method for method in ranking.groups[0] if method not in best]
-    if not level:
+    p = probability(test.p_value)
+    if not test.p_value < ALPHA:
+        return f"{first}, but ranks do not differ more than by chance (Friedman test, p {p})."
+    if not tied:
         return f"{first}, clearly better than all others (Friedman test, p {p}; Nemenyi)."
     return (
-        f"{first}. Methods differ (Friedman test, p {p}), but {join(level)} cannot be told from "
-        f"{join(best)} (Nemenyi: ranks must differ by "
-        f"{ranking.test.critical_difference:.2f})."
+        f"{first}. Methods differ (Friedman test, p {p}), but {join(tied)} cannot be told from "
+        f"{join(best)} (Nemenyi: ranks must differ by {test.critical_difference:.2f})."
     )
 
 
@@ -153,15 +142,13 @@ def describe_power(table: ResultTable) -> str | None:
     if len(table.methods) < 2 or not 2 <= most < _FEW_DIVISIONS:
         return None
     return (
-        f"With {count(most, 'division')} only large differences can show: “tied” does not mean “as "
-        f"good”. Run {_FEW_DIVISIONS} or more to tell."
+        f"Run {_FEW_DIVISIONS} or more divisions: with {count(most, 'division')} only large "
+        "differences show, and tied methods need not be equally good."
     )
 
 
 def describe_failures(found: Sequence[Failure], n_runs: int) -> str:
-    """Say what failed."""
-    if not found:
-        return f"None of the {n_runs} runs failed." if n_runs > 1 else "The run did not fail."
+    """Say how many runs failed, and which."""
     counts: dict[str, int] = {}
     for failure in found:
         place = f"{failure.method} on {failure.dataset}"
@@ -170,29 +157,8 @@ def describe_failures(found: Sequence[Failure], n_runs: int) -> str:
     return f"{sum(counts.values())} of {n_runs} runs failed: {join(places)}."
 
 
-def describe_time(table: ResultTable) -> str | None:
-    """Say how long fits took, and who is fast and slow; None where nothing finished."""
-    done = [r.result for found in table.records.values() for r in found if r.result.error is None]
-    if not done:
-        return None
-    total = sum(result.seconds_fit + result.seconds_predict for result in done)
-    text = f"Fits and predictions took {seconds(total)} in all."
-    means = {}
-    for method in table.methods:
-        times = [e.seconds_fit for e in table.entries.values() if e.method == method and e.values]
-        if len(times) == len(table.datasets):  # the same data for all, or times do not compare
-            means[method] = sum(times) / len(times)
-    if len(means) > 1:
-        fast, slow = min(means, key=means.__getitem__), max(means, key=means.__getitem__)
-        text += (
-            f" {sentence(fast)} is the fastest to fit, {seconds(means[fast])} on average, "
-            f"{slow} the slowest, {seconds(means[slow])}."
-        )
-    return text
-
-
 def _number(entry: Entry, metric: PredictionMetric) -> str:
     """Return the mean of an entry, with its interval in brackets."""
-    if entry.interval is None or math.isnan(entry.interval.low):
+    if entry.interval is None or not entry.interval.low < entry.interval.high:
         return metric.show_with_unit(entry.mean)
     return f"{metric.show_with_unit(entry.mean)} ({span(entry.interval, metric)})"

@@ -1,0 +1,218 @@
+"""The first screen of a comparison: who wins, what to expect, what matters, what to do next."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from discernel.compare.metrics import PredictionMetric
+from discernel.compare.report import words
+from discernel.compare.report.learned import importance_blocks
+from discernel.compare.report.words import BASELINE, DEFAULT, span
+from discernel.compare.tables import Entry, Ranking, ResultTable, failures, rank_methods
+from discernel.show.facts import Block, Row
+from discernel.show.words import join, percent, seconds
+
+#: Columns on the first screen, and data sets with a figure of their own.
+_MOST_COLUMNS, _MOST_DATASETS = 8, 6
+
+
+@dataclass(frozen=True)
+class MethodPoint:
+    """A method in a figure: its number with the ends of its interval, NaN where there is none.
+
+    Attributes
+    ----------
+    method, standing, verdict : str
+        Its name and how it stands to the best one, as in `Entry` and in a word.
+    mean, low, high : float
+        The number and its interval.
+    text, hover : str
+        The number as it is shown, and all numbers of the method.
+    """
+
+    method: str
+    standing: str
+    verdict: str
+    mean: float
+    low: float
+    high: float
+    text: str
+    hover: str
+
+
+@dataclass(frozen=True)
+class IntervalFigure:
+    """All methods as points with intervals, the best first.
+
+    Attributes
+    ----------
+    title, caption, heading : str
+        What is compared, what is seen, and the number with its unit.
+    points : tuple of MethodPoint
+        The methods.
+    low, high : float
+        The ends of the axis.
+    unit : float
+        What numbers are multiplied by at the axis: 100 for percent.
+    """
+
+    title: str
+    caption: str
+    heading: str
+    points: tuple[MethodPoint, ...]
+    low: float
+    high: float
+    unit: float = 1.0
+
+    @property
+    def ticks(self) -> list[tuple[str, float]]:
+        """Some three to five round numbers, as text and as a place."""
+        low, high = self.unit * self.low, self.unit * self.high
+        rough = (high - low) / 5.0
+        power = 10.0 ** math.floor(math.log10(rough))
+        step = next(f * power for f in (1.0, 2.0, 2.5, 5.0, 10.0) if f * power >= rough)
+        first, last = math.ceil(round(low / step, 9)), math.floor(round(high / step, 9))
+        found = [round(step * i, 9) for i in range(first, last + 1)]
+        return [(f"{tick:g}", self.place(tick / self.unit)) for tick in found]
+
+    def place(self, value: float) -> float:
+        """Return where a value stands on the axis, in percent of its length."""
+        return round(100.0 * (value - self.low) / (self.high - self.low), 2)
+
+
+def dataset_figure(table: ResultTable, dataset: str) -> IntervalFigure:
+    """Return the methods on a data set, with the intervals of the metric."""
+    entries, metric = table.ranked(dataset), table.metric
+    caption = f"{metric.heading} on {dataset}, with 95 % intervals"
+    points = tuple(_entry_point(entry, table.verdict(entry), metric) for entry in entries)
+    unit = 100.0 if metric.in_percent else 1.0
+    return IntervalFigure(dataset, caption, metric.heading, points, *drawn_range(entries), unit)
+
+
+def _entry_point(entry: Entry, verdict: str, metric: PredictionMetric) -> MethodPoint:
+    interval, number = entry.interval, metric.show_with_unit(entry.mean)
+    low, high = (math.nan, math.nan) if interval is None else (interval.low, interval.high)
+    ends = "" if math.isnan(low) else f", {span(interval, metric)}"
+    failed = f", {entry.n_failed} failed" if entry.n_failed and entry.values else ""
+    hover = f"{entry.method}: {metric.label} {number}{ends}; fit {seconds(entry.seconds_fit)}"
+    return MethodPoint(
+        method=entry.method,
+        standing=entry.standing,
+        verdict=verdict + failed,
+        mean=entry.mean,
+        low=low,
+        high=high,
+        text=number if entry.values else "–",
+        hover=f"{hover}; {verdict}{failed}",
+    )
+
+
+def drawn_range(entries: Sequence[Entry]) -> tuple[float, float]:
+    """Return the ends of an axis: whole hundredths around all intervals but the baseline's."""
+    known = [e.interval for e in entries if e.interval is not None and e.method != BASELINE]
+    ends = [i.mean if math.isnan(end) else end for i in known for end in (i.low, i.high)]
+    low, high = min(ends, default=0.0), max(ends, default=1.0)
+    low, high = math.floor(100 * low) / 100, math.ceil(100 * high) / 100
+    return low, max(high, low + 0.01)
+
+
+def rank_figure(ranking: Ranking) -> IntervalFigure:
+    """Return mean ranks, with half of the critical difference to each side.
+
+    So the intervals of two methods overlap unless Nemenyi's test finds a difference.
+    """
+    reach = ranking.test.critical_difference / 2.0
+    points = []
+    for method, rank in ranking.ranks.items():
+        verdict = ranking.verdicts[method]
+        points.append(
+            MethodPoint(
+                method=method,
+                standing="behind" if verdict == "worse" else "level",
+                verdict=verdict,
+                mean=rank,
+                low=rank - reach,
+                high=rank + reach,
+                text=f"{rank:.2f}",
+                hover=f"{method}: mean rank {rank:.2f}; {verdict}",
+            )
+        )
+    title = f"Mean rank over {len(ranking.datasets)} data sets"
+    caption = f"{title}; intervals that do not overlap differ (Nemenyi)"
+    heading, last = "rank, 1 is best", float(len(ranking.methods))
+    return IntervalFigure(title, caption, heading, tuple(points), 1.0, last)
+
+
+# ---- the screen --------------------------------------------------------------------------------
+
+
+def first_screen(table: ResultTable) -> dict[str, Any]:
+    """Return what the first screen shows, by the names of its template."""
+    ranking, failed = rank_methods(table), failures(table)
+    n_runs = sum(len(found) for found in table.records.values())
+    several = len(table.datasets) > 1
+    verdicts = [words.describe_dataset(table, dataset) for dataset in table.datasets]
+    lead = words.describe_ranking(ranking) if several else verdicts[0]
+    of_default: dict[str | None, list[str]] = {}
+    for dataset in table.datasets:
+        of_default.setdefault(words.describe_default(table, dataset), []).append(dataset)
+    following = [
+        words.describe_power(table),
+        *(f"{join(on)}: {said}" if several and said else said for said, on in of_default.items()),
+        words.describe_failures(failed, n_runs) if failed else None,
+        "Learn from all rows: discernel fit." if DEFAULT in table.methods else None,
+    ]
+    return {
+        "lead": lead or " ".join(verdicts),
+        "overall": None if ranking is None else rank_figure(ranking),
+        "by_dataset": [dataset_figure(table, each) for each in table.datasets[:_MOST_DATASETS]],
+        "expected_title": "Over all data sets" if several else "Expected of new rows",
+        "expected": _tiles(table, ranking, n_runs, sum(len(f.repetitions) for f in failed)),
+        "matters": _matters(table),
+        "next": [sentence for sentence in following if sentence],
+    }
+
+
+def _tiles(table: ResultTable, ranking: Ranking | None, n_runs: int, n_failed: int) -> list[Row]:
+    """Return three numbers: of one data set what to expect of new rows, of several the ranks."""
+    if len(table.datasets) > 1:
+        found = [e for e in table.entries.values() if e.standing in ("ahead", "level")]
+        wins = Counter(entry.method for entry in found).most_common(1)
+        rows = []
+        if ranking is not None:
+            detail = f"{ranking.methods[0]}, over {len(ranking.datasets)} data sets"
+            rows.append(("best mean rank", f"{ranking.test.ranks[0]:.2f}", detail))
+        for method, number in wins:
+            detail = f"data sets where {method} is best or tied"
+            rows.append(("best or tied", f"{number} of {len(table.datasets)}", detail))
+        return [Row(each) for each in (*rows, ("failed", f"{n_failed}", f"of {n_runs} runs"))]
+    entries = {e.method: e for e in table.ranked(table.datasets[0]) if e.values}
+    entry = entries.get(DEFAULT) or next(iter(entries.values()), None)
+    if entry is None:
+        return []
+    metric, rows = table.metric, []
+    detail = f"{entry.method}, 95 % interval {span(entry.interval, metric)}"
+    rows.append((metric.label, metric.show_with_unit(entry.mean), detail))
+    guess = entries.get(BASELINE)
+    if guess is not None and guess is not entry:
+        detail = f"{metric.label} of always the most frequent class"
+        rows.append(("without a model", metric.show_with_unit(guess.mean), detail))
+    if "log_loss" in entry.means and metric.name != "log_loss":
+        share = percent(math.exp(-entry.means["log_loss"]))
+        detail = f"the right class gets {share} %, as a geometric mean"
+        rows.append(("log-loss", f"{entry.means['log_loss']:z.3f}", detail))
+    rows.append(("time of a fit", seconds(entry.seconds_fit, 2), entry.method))
+    return [Row(each) for each in rows[:3]]
+
+
+def _matters(table: ResultTable) -> Block | None:
+    """Return the importances of columns to the first method that has them, as means."""
+    for dataset in table.datasets:
+        for block in importance_blocks(table, dataset):
+            aside = f"to {block.title}: share ± standard deviation over divisions"
+            return replace(block, aside=aside).shortened(_MOST_COLUMNS)
+    return None
