@@ -133,7 +133,7 @@ def _command() -> str:
 
 @contextmanager
 def _speaking(quiet: bool, as_json: bool) -> Iterator[None]:
-    """Send what a long fit says to nobody, or beside the JSON to standard error."""
+    """Silence a long fit, or send its lines to standard error, beside the JSON."""
     with warnings.catch_warnings(), ExitStack() as stack:
         if quiet:
             warnings.simplefilter("ignore", LongFitWarning)
@@ -239,7 +239,7 @@ def predict_command(
 
 
 def _note_others(model: SavedModel, rows: learning.Rows) -> None:
-    """Say which categories no training row had."""
+    """Print categories that no training row had."""
     steps = [*model.pipeline, getattr(model.pipeline[-1], "encoder_", None)]
     encoders = [step for step in steps if isinstance(step, TableEncoder)]
     for encoder in encoders[:1]:

@@ -37,9 +37,9 @@ def fit_views(data: Data, views: Path, learner: Learner) -> SavedModel:
     data : Data
         A file.
     views : Path
-        What says which columns are which source, and their kernels.
+        The TOML file of sources, their columns and kernels.
     learner : Learner
-        What is asked of the fit.
+        The settings of the fit.
     """
     if not data.file or any(data.file.get(name) for name in ("drop", "categorical", "numeric")):
         raise InvalidInputError(
@@ -84,12 +84,12 @@ def _named(views: ViewsFile, table: Any) -> dict[str, str]:
 
 
 def joiner(views: Path | None) -> Callable[[Any], Any] | None:
-    """Return what adds to a table the columns of the files of its sources.
+    """Return a function that adds the columns of other files of sources to a table.
 
     Parameters
     ----------
     views : Path or None
-        What says which files these are; None where there are none.
+        The TOML file of sources; None where the table has all columns.
     """
     if views is None:
         return None

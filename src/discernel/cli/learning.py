@@ -1,4 +1,4 @@
-"""From words of the command line to a fitted model, and from a model to what it says of rows."""
+"""From the options of the command line to a fitted model, and the rows that it predicts."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from discernel.show.facts import Origin
 
 @dataclass(frozen=True)
 class Learner:
-    """What is asked of a fit.
+    """The settings of a fit.
 
     Attributes
     ----------
     criterion : str
-        What makes a combination good.
+        The criterion that kernel weights are learned by.
     max_time : str or None
         The time limit, such as ``"10m"``.
     command : str
@@ -90,7 +90,7 @@ def fit_model(data: Data, learner: Learner) -> SavedModel:
     data : Data
         A file, or a data set by its name.
     learner : Learner
-        What is asked of the fit.
+        The settings of the fit.
     """
     if data.file:
         opened = open_file(name=data.name, **data.file)
@@ -152,11 +152,11 @@ class Rows:
         Parameters
         ----------
         model : SavedModel
-            Who is to predict them.
+            The model that predicts them.
         table : DataFrame
             The rows.
         where : str
-            What the table is called in messages.
+            The name of the table, for messages.
         keep : sequence of str
             Columns to keep, beside identifiers.
         """
@@ -185,13 +185,13 @@ def read_rows(
     Parameters
     ----------
     model : SavedModel
-        Who is to predict them.
+        The model that predicts them.
     source : str
         A file, ``-`` or a name.
     keep : sequence of str
         Columns to keep.
     join : callable, optional
-        What adds the columns of other files to a table.
+        Adds the columns of other files to a table.
     """
     path = Path(source)
     if source == "-" or path.suffix or path.is_file():

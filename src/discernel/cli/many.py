@@ -32,7 +32,7 @@ def are_many(data: Sequence[str]) -> bool:
     Parameters
     ----------
     data : sequence of str
-        What was given: files, a folder, a pattern or the name of a data set.
+        Files, a folder, a pattern or the name of a data set.
     """
     if len(data) > 1 or Path(data[0]).is_dir():
         return True
@@ -61,7 +61,7 @@ def fit_many(
     drop : sequence of str
         Columns to leave out.
     learner : Learner
-        What is asked of the fit.
+        The settings of the fit.
     told : callable
         Called with a `RowProgress`, after every chunk.
     scheduler : str, optional
@@ -99,12 +99,12 @@ def predict_many(
     scheduler: str | None = None,
     keep: Sequence[str] = (),
 ) -> Iterator[Predictions]:
-    """Yield what is predicted for the rows of many files, a chunk at a time.
+    """Yield the predictions of the rows of many files, a chunk at a time.
 
     Parameters
     ----------
     model : SavedModel
-        What predicts.
+        The model.
     data : sequence of str
         Files, folders or patterns.
     told : callable
