@@ -25,7 +25,6 @@ from discernel.arrays import (
     on_host,
 )
 from discernel.bank import BankChoice
-from discernel.inspection.facts import model_facts
 from discernel.kernels.make import get_settings, with_settings
 from discernel.learn import Request, make_request
 from discernel.learn.chunks import StreamLearner, naming_rows
@@ -42,7 +41,6 @@ from discernel.model import Model
 from discernel.plan import parse_duration
 from discernel.rows.chunks import Chunk, is_dask
 from discernel.rows.sources import Source
-from discernel.show.notebook import notebook_html
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -378,6 +376,9 @@ class BaseKernelEstimator(BaseEstimator):
         """Return what there is to say of a fit; nothing where no kernel was learned."""
         if not hasattr(self, "learned_kernel_"):
             return ""
+        from discernel.inspection.facts import model_facts
+        from discernel.show.notebook import notebook_html
+
         return notebook_html(model_facts(self).blocks())
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:

@@ -16,7 +16,7 @@ from discernel.bank import BankChoice
 from discernel.criteria import takes_two_classes
 from discernel.discriminant import ClassHead, Decision, HeldOutScores, fit_discriminant
 from discernel.estimators.base import BaseKernelEstimator, by_chunks, score_any, view
-from discernel.exceptions import InvalidInputError, unknown_choice
+from discernel.exceptions import InvalidInputError, is_word, unknown_choice
 from discernel.learn import Request, make_request
 from discernel.learn.chunks import StreamLearner
 from discernel.learn.rows import PRIOR_REQUEST, Learning
@@ -137,7 +137,7 @@ class BaseKernelDiscriminant(
         where : str or None
             How rows were predicted without their labels; None: nothing is expected.
         """
-        chooses = isinstance(self.threshold, str) and where is not None
+        chooses = is_word(self.threshold, "roc") and where is not None
         where = where if self.statistics == "loo" else None
         n_components = self._check_n_components(target)
         return ClassHead.of(found, decision, target, n_components, where, chooses=chooses)

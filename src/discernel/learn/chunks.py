@@ -19,9 +19,9 @@ from discernel.bank.sums import Labelled, SumPass, check_room
 from discernel.default import Proposal, scaled_kernels
 from discernel.default.metric import Metric
 from discernel.discriminant import (
-    Discriminant,
     HeldOutScores,
     class_factors,
+    discriminant_of_shares,
     fit_discriminant,
 )
 from discernel.exceptions import InvalidInputError
@@ -378,8 +378,7 @@ class StreamLearner:
         stream : Stream
             The rows, summed up.
         """
-        estimator, regularization = self.estimator, self.run.request.regularization
-        given = regularization if isinstance(regularization, float) else None
+        estimator, request = self.estimator, self.run.request
         state, fallback = stream.state, stream.fallback
         assert state is not None
         rows = statistics_rows(state)
@@ -389,6 +388,7 @@ class StreamLearner:
             new_class = of_rows is not None and of_rows.n_classes != target.n_classes
             if new_class or not _still_few(state):
                 fallback = None
+        given = request.given_regularization
         fit = fit_stream(state, target, rows, regularization=given, fallback=fallback)
         kernel = state.features.kernel
         combined = CombinedKernel(
@@ -400,7 +400,7 @@ class StreamLearner:
         )
         discriminant = fit_discriminant(fit, fit.target, estimator.statistics, fit.honest)
         target = fit.target.among(state.classes)
-        decision = estimator._decide(target, self.run.request)
+        decision = estimator._decide(target, request)
         head = estimator._make_head(discriminant, decision, target, fit.honest.where)
         rank, captured = state.features.rank, fit.system.captured
         facts = replace(
@@ -430,21 +430,10 @@ class StreamLearner:
         codes = codes_of(np.asarray(chunk.y), classes)[counted]
         target = ClassTarget(classes, codes, SampleWeights.of(weights[counted]))
         target = with_class_weight(target, estimator.class_weight)
-        none = np.empty(0)
-        discriminant = Discriminant(
-            dual_coef=np.empty((0, 0)),
-            intercept=none,
-            means=np.empty((len(classes), 0)),
-            scalings=np.empty((0, 0)),
-            center=none,
-            explained=none,
-            training_scores=np.empty((len(codes), 0)),
-            training_codes=codes,
-        )
         decision = estimator._decide(target, PRIOR_REQUEST)
-        head = estimator._make_head(discriminant, decision, target, None)
-        coef, stream = discriminant.dual_coef, Stream(waiting=chunk)
-        return Model(reader, None, coef, none, head, classes, stream=stream)
+        head = estimator._make_head(discriminant_of_shares(target), decision, target, None)
+        none = (np.empty((0, 0)), np.empty(0))
+        return Model(reader, None, *none, head, classes, stream=Stream(waiting=chunk))
 
     # ---- more rows ---------------------------------------------------------------------------
 

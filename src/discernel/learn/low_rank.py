@@ -35,7 +35,7 @@ _SAMPLE = 1500
 _CLEARLY = 0.1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LowRankLoss:
     """What was lost by approximating kernels by features.
 

@@ -47,7 +47,7 @@ PRIOR_REQUEST = make_request(criterion="uniform", regularization=1.0)
 # ---- what is learned ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Learning:
     """A learned kernel, and what it was learned from and with.
 

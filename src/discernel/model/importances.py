@@ -51,7 +51,7 @@ _MOST_INFLUENCE = 2**22
 _BLOCK_ENTRIES = 2**17
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Importances:
     """Importances of the columns of a model.
 
@@ -69,7 +69,7 @@ class Importances:
         return cls(column_importances(*given))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LaterImportances:
     """Importances of the columns of a model, computed when they are first asked for.
 

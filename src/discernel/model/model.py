@@ -18,7 +18,7 @@ from discernel.rows.reader import RowReader
 _FEW_ENTRIES = 2**17
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class KeptRows:
     """The training rows that predictions are made from.
 
@@ -34,7 +34,7 @@ class KeptRows:
     places: NDArray[np.intp] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Facts:
     """What there is to say of a learned kernel beside predictions.
 
@@ -71,7 +71,7 @@ class Facts:
     streamed: Any = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Model:
     """All that predictions, explanations and reports need of a fit.
 
@@ -173,7 +173,7 @@ class Model:
         return {name: value for name, value in vars(self).items() if name != "_few"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _FewRows:
     """Products of the learned kernel for few rows: what kept rows need is computed once.
 
