@@ -264,7 +264,7 @@ def log_posteriors(scores: FloatArray, target: ClassTarget, truth: FloatArray) -
 def row_losses(
     predicted: FloatArray, truth: FloatArray, target: Target
 ) -> tuple[FloatArray, NDArray[np.bool_] | None]:
-    """Return what the predicted scores of each row cost, and of classes whether they are right.
+    """Return the loss of the predicted scores of each row, and of classes whether they are right.
 
     Of classes, minus the logarithm of the probability of the right one, as the discriminant of
     these scores would state it: the scores themselves may be far from the truth and yet tell the
@@ -543,7 +543,7 @@ def _interval(share: float, n: float) -> tuple[float, float]:
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """How probabilities become a class.
+    """Priors, and the costs or the threshold by which probabilities become a class.
 
     Attributes
     ----------
@@ -608,7 +608,7 @@ class Decision:
 
 
 class Head:
-    """What a model makes of fitted scores. Each head overrides what it can say."""
+    """From fitted scores to predictions. Each head overrides what it supports."""
 
     def linear_scores(
         self, coef: FloatArray, intercept: FloatArray
@@ -633,7 +633,7 @@ class Head:
         return np.zeros((0, 0))
 
     def expect(self, labels: Any, held_out_error: float | None) -> Mapping[str, Any]:
-        """Return what to expect of new rows, by name; empty where it is not known.
+        """Return the expected scores of new rows, by name; empty if unknown.
 
         Parameters
         ----------
@@ -770,7 +770,7 @@ def _check_priors(priors: Any, target: ClassTarget) -> FloatArray:
 
 
 def class_factors(class_weight: Any, target: ClassTarget) -> FloatArray | None:
-    """Return what the weights of samples of each class are multiplied by; None for nothing.
+    """Return the factors of the weights of samples by class; None for none.
 
     ``class_weight`` has a number above 0 per class, 1 where not said; ``"balanced"`` makes all
     classes weigh the same.
@@ -788,7 +788,7 @@ def class_factors(class_weight: Any, target: ClassTarget) -> FloatArray | None:
 
 
 def _balanced(target: ClassTarget) -> FloatArray:
-    """Return what makes all classes weigh the same; 1 for those without samples."""
+    """Return the factors that make all classes weigh the same; 1 for those without samples."""
     seen, factors = target.counts > 0, np.ones(target.n_classes)
     factors[seen] = target.total / (np.count_nonzero(seen) * target.sizes[seen])
     return factors

@@ -62,7 +62,7 @@ class AKFDHead(Head):
 
 @dataclass(frozen=True, eq=False)
 class AKFDFacts:
-    """What there is to say of a fit.
+    """Facts about a fit of A-KFD.
 
     Attributes
     ----------

@@ -106,7 +106,7 @@ class SpectrumHead(Head):
 
 @dataclass(frozen=True, eq=False)
 class SpectrumFacts:
-    """What there is to say of a fit.
+    """Facts about a fit of a re-weighted kernel.
 
     Attributes
     ----------

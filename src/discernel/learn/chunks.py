@@ -69,7 +69,7 @@ _LATER = 2**40
 
 @contextmanager
 def naming_rows(place: Place) -> Iterator[None]:
-    """Say where the rows stand that something is wrong with."""
+    """Add the origin of the rows to errors."""
     try:
         yield
     except ValueError as error:
@@ -80,7 +80,7 @@ def naming_rows(place: Place) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Streamed:
-    """What a fit that reads its rows in chunks is based on.
+    """Sizes of a fit that reads its rows in chunks.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class Streamed:
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """What a model adds more rows to.
+    """The rows of a model that `partial_fit` adds more rows to.
 
     Attributes
     ----------
@@ -149,7 +149,7 @@ class _ChunkReader:
             return replace(chunk, X=self.reader.read(chunk.X))
 
     def labelled(self, chunk: Chunk) -> Labelled:
-        """Return what is summed up of a chunk of such rows."""
+        """Return rows, classes and weights of an encoded chunk, without rows of weight 0."""
         X, codes = chunk.X, codes_of(np.asarray(chunk.y), self.classes, chunk.place.name)
         weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
         if not weights.all():
@@ -333,7 +333,7 @@ class StreamLearner:
     def _refined(
         self, survey: Survey, given: Kernel, proposal: Proposal, X: FloatArray, facts: Facts
     ) -> tuple[list[Kernel], Facts, Positions] | None:
-        """Return what a metric of more rows gives, and these rows; None where it is no better."""
+        """Return kernels and facts of a metric of more rows, and these rows; None if no better."""
         sample, parts = survey.drawn, divide_rows(len(survey.drawn))
         if parts is None or must_stop_learning():
             return None
@@ -421,7 +421,7 @@ class StreamLearner:
         )
 
     def _waiting_model(self, reader: RowReader, classes: NDArray[Any], chunk: Chunk) -> Model:
-        """Return what predicts the shares of the classes, while no two can be learned from."""
+        """Return a model of the shares of classes, while no two of them can be learned from."""
         estimator = self.estimator
         weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
         counted = np.flatnonzero(weights)

@@ -27,7 +27,7 @@ _GALERKIN_SAMPLES, _GALERKIN_COLUMNS = 500, 25
 
 @dataclass(frozen=True)
 class Request:
-    """What to learn and how.
+    """Criterion, solver and λ, and the limits of the search.
 
     Attributes
     ----------

@@ -36,22 +36,22 @@ from discernel.targets import ClassTarget, labels_without_weight
 
 @dataclass(frozen=True, eq=False)
 class TrainingRows:
-    """What is learned from, checked; rows of weight 0 are absent.
+    """Rows to learn from, checked; rows of weight 0 are absent.
 
     Attributes
     ----------
     X : array, CSR or Table
         The rows as kernels take them, our own: what the caller does to theirs is not seen.
     y : ndarray
-        What they are to be predicted as.
+        Labels or numbers to predict.
     reader : RowReader
-        What reads new rows the same way; it has the kernels, with all that depends on X fixed.
+        Reads new rows the same way; it has the kernels, with all that depends on X fixed.
     weights : SampleWeights or None
-        How much rows count; None: all the same.
+        The weights of the rows; None: all the same.
     places : ndarray of int or None
-        Where they stood among the rows that were given; None: all were kept.
+        The positions of the rows among all that were given; None: all were kept.
     absent : ndarray or None
-        Labels of which all rows have the weight 0; None: none.
+        Labels of which all rows have the weight 0; None if there are none.
     """
 
     X: Any
@@ -78,7 +78,7 @@ class TrainingRows:
         return with_class_weight(target, class_weight)
 
     def kept(self, labels: NDArray[Any], rows: NDArray[np.intp] | None) -> KeptRows:
-        """Return what is known of the rows that predictions are made from.
+        """Return labels and positions of the rows that predictions are made from.
 
         Parameters
         ----------

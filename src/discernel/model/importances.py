@@ -1,4 +1,4 @@
-"""How much columns matter to a model: what left-out rows lose when a column is that of other rows.
+"""Importances of columns: the loss of left-out rows when a column is that of other rows.
 
 A flexible kernel of a noise column fits the training rows, and has weight for that. So a column is
 judged by the loss of each training row in the fit to all other rows: how much it grows when the

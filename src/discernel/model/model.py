@@ -1,4 +1,4 @@
-"""What predictions are made with: made once by a fit, never changed."""
+"""The fitted model that predictions are made with: made once by a fit, never changed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class KeptRows:
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """What there is to say of a learned kernel beside predictions.
+    """Facts about a learned kernel beside predictions.
 
     Attributes
     ----------
@@ -148,7 +148,7 @@ class Model:
 
     @cached_property
     def _few(self) -> _FewRows | None:
-        """What scores few rows at a time; None where rows are no arrays of numbers."""
+        """The scores of few rows at a time; None if rows are no arrays of numbers."""
         kernel = self.kernel
         if self.device is not None or not isinstance(kernel, CombinedKernel):
             return None
@@ -200,7 +200,7 @@ class _FewRows:
         return cls(kernel, kernels, kept, *product, most_rows) if most_rows else None
 
     def product(self, X: FloatArray) -> FloatArray:
-        """Return what `CombinedKernel.product` returns."""
+        """Return the same as `CombinedKernel.product`."""
         new, coefficients = self.kernels.prepare(X, self.kept), self.kernel.coefficients
         with np.errstate(invalid="ignore", over="ignore"):  # found below
             total = self.kernels.weighted_sum(coefficients, new, self.kept)
