@@ -21,8 +21,7 @@ from sklearn.svm import SVC
 
 from discernel.arrays import FloatArray
 from discernel.bank import gram_stack
-from discernel.bank.checks import check_grams
-from discernel.bank.products import is_constant
+from discernel.bank.grams import check_grams, is_constant
 from discernel.compare.store import Result
 from discernel.compare.tasks import Division
 from discernel.estimators import KernelDiscriminant, MultipleKernelDiscriminant
