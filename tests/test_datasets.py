@@ -88,7 +88,7 @@ def test_names_are_sorted_and_apart():
 
 
 def test_every_stand_in_exists():
-    assert all(other in names() for private in PRIVATE.values() for other in private.instead)
+    assert all(other in names() for private in PRIVATE.values() for other in private["instead"])
 
 
 def test_the_catalogue_agrees_with_itself():
@@ -210,14 +210,14 @@ def test_boston_housing_as_numbers_and_as_classes(folder):
 def test_a_word_for_a_number_to_predict(folder):
     lines, _ = csv_lines("boston_housing_binary")  # its labels are words
     write_csv(folder, "boston_housing", lines)
-    with pytest.raises(InvalidInputError, match=r"row 2, column 'target' must be a number"):
+    with pytest.raises(InvalidInputError, match=r"column 'target' must hold numbers.* in row 1\."):
         load("boston_housing")
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00x0", b'"' + b"x" * 200_000])
 def test_a_file_that_is_no_csv(folder, content):
     (folder / "sonar.csv").write_bytes(content)
-    with pytest.raises(InvalidInputError, match=r"sonar\.csv is not a readable CSV file"):
+    with pytest.raises(InvalidInputError, match=r"sonar\.csv must be (a CSV file|text in UTF-8)"):
         load("sonar")
 
 
@@ -229,15 +229,15 @@ def spoil(lines, row, change):
 @pytest.mark.parametrize(
     ("row", "change", "message"),
     [
-        (1, lambda c: [*c[:3], *c[4:]], r"sonar\.csv: row 1 .* Got 60 columns, without 'x3'"),
-        (1, lambda c: c[:-1], r"sonar\.csv: row 1 .* without 'target'"),
-        (1, lambda c: [c[1], c[0], *c[2:]], r"sonar\.csv: row 1 .* Got 61 columns\."),
-        (5, lambda c: [*c[:7], "seven", *c[8:]], r"row 5, column 'x7' must be .* Got 'seven'"),
-        (9, lambda c: c[:12], r"sonar\.csv: row 9 must have 61 cells\. Got 12; .* column 12"),
-        (9, lambda c: [*c, "1"], r"row 9 must have 61 cells\. Got 62; .* column 61"),
-        (4, lambda c: [*c[:-1], ""], r"sonar\.csv: row 4, column 'target' is empty"),
+        (1, lambda c: [*c[:3], "x", *c[4:]], r"sonar\.csv must have .* Got none named 'x3'"),
+        (1, lambda c: [*c[:-1], "y"], r"sonar\.csv must have .* Got none named 'target'"),
+        (1, lambda c: c[:-1], r"sonar\.csv: line 2 must have 60 cells, as line 1 has\. Got 61"),
+        (5, lambda c: [*c[:7], "seven", *c[8:]], r"'x7' must hold .* Got 'seven' in row 4"),
+        (9, lambda c: c[:12], r"sonar\.csv: line 9 must have 61 cells, as line 1 has\. Got 12"),
+        (9, lambda c: [*c, "1"], r"line 9 must have 61 cells, as line 1 has\. Got 62"),
+        (4, lambda c: [*c[:-1], ""], r"sonar\.csv: .* Column 'target' is empty in row 3"),
         (4, lambda c: ["", *c[1:]], r"number of missing values of .*'sonar' must be 0\. Got 1"),
-        (4, lambda c: ["inf", *c[1:]], r"number of infinite values .* must be 0\. Got 1"),
+        (4, lambda c: ["inf", *c[1:]], r"Column 'x0' is infinite in row 3"),
         (4, lambda c: [*c[:-1], "X"], r"members of the classes .*\{'M': 111, 'R': 97\}\. Got"),
     ],
 )
@@ -258,7 +258,7 @@ def test_a_file_cut_off_between_rows_has_the_wrong_shape(folder):
     with pytest.raises(InvalidInputError, match=r"Got \(0, 60\) from folder, sonar.csv"):
         load("sonar")
     (folder / "sonar.csv").write_text("")
-    with pytest.raises(InvalidInputError, match=r"row 1 must name the columns .* Got 0 columns"):
+    with pytest.raises(InvalidInputError, match=r"sonar\.csv must hold data\. It is empty"):
         load("sonar")
 
 
@@ -284,8 +284,11 @@ def test_views_are_columns(folder):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda a: a.pop("kar"), r"mfeat\.npz must hold .* Got none named 'kar'"),
-        (lambda a: a.update(zer=a["zer"][:, 1:]), r"'zer' must have the shape \(2000, 47\)"),
+        (lambda a: a.pop("kar"), r"mfeat\.npz must have .* Got none named 'kar0'"),
+        (
+            lambda a: a.update(zer=a["zer"][:, 1:]),
+            r"mfeat\.npz must .* none named 'zer46'",
+        ),
         (lambda a: a.update(zer=np.array([{}])), r"mfeat\.npz must be an NPZ file"),
         (lambda a: a.update(target=a["target"] + 1), "members of the classes of .*'mfeat'"),
     ],

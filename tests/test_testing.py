@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from discernel.bank import DenseBank, FeatureBank, TiledBank, WithIdentity, gram_stack
+from discernel.bank import DenseBank, FeatureBank, TiledBank, gram_stack
 from discernel.criteria import CRITERIA, RKDA, Criterion
 from discernel.kernels import RBF, Cosine, Exponential, Laplace, Linear, Polynomial, rbf_ladder
 from discernel.kernels.adapters import Function, Pairwise
@@ -63,12 +63,6 @@ def test_our_banks(kind, normalization):
         "factored": lambda: FeatureBank.from_kernels(kernels, ROWS, normalization=normalization),
     }[kind]()
     check_bank(bank, grams, normalization)
-
-
-def test_the_identity_among_the_kernels_is_a_bank_of_its_own_kind():
-    """Centred kernels with I: not centred, so checked by its own tests; its parts by these."""
-    grams = gram_stack([RBF(width=2.0), Linear()], ROWS)
-    check_bank(WithIdentity(DenseBank(grams)).bank, grams)
 
 
 @pytest.mark.parametrize("name", sorted(CRITERIA))

@@ -176,7 +176,7 @@ def test_zeros_at_the_end_of_a_printed_number_count():
     """0.90 is stored as 0.9, and stands beside 0.91."""
     link = Link("Sonar (208, 60)", "K_cv", "sonar", "K*", auc)
     found = Reproduction("kim2006-figure1", links=(link,))
-    ours = [replace(each, result=Result(metrics={"auc": 0.92})) for each in records([0.0, 0.0])]
+    ours = [replace(each, result=Result(metrics={"roc_auc": 0.92})) for each in records([0.0, 0.0])]
     (cell,) = compare(found, ours)
     assert cell.digits == 2
     assert cell.verdict == "better"
@@ -318,7 +318,7 @@ def test_values_of_a_record():
     one = replace(
         record(91.0),
         result=Result(
-            metrics={"accuracy": 0.91, "auc": 0.95, "other": 0.5},
+            metrics={"accuracy": 0.91, "roc_auc": 0.95, "other": 0.5},
             seconds_fit=2.0,
         ),
     )

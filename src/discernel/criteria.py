@@ -1,4 +1,4 @@
-"""What to learn weights by: one object per criterion, the equations of one paper per file.
+"""Criteria to learn kernel weights by: one object each, the equations of one paper per file.
 
 Value, gradient, Hessian, bound, and what else a program offers to solvers. No iterations here.
 """
@@ -93,7 +93,7 @@ def as_criterion(criterion: Any) -> Criterion:
 
 
 def takes_two_classes(criterion: Any) -> bool:
-    """Whether a criterion is for two classes only; False for what is no criterion.
+    """Return whether a criterion is for two classes only; False for other objects.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How weights are found, for ``solver=``: each takes its own options.
+"""Solvers, for the parameter ``solver``: each takes its own options.
 
 One of your own has a ``name`` and ``solve(program, task) -> Solution``; `Task`, `Solution` and
 `Status` are what it is given and what it returns.

@@ -1,4 +1,4 @@
-"""From labels to what is to be separated.
+"""Targets: labels, numbers or label sets, as columns to be fitted.
 
 Where rows have weights ω, all columns are multiplied by √ω, as a bank's matrices are: see
 `discernel.arrays.sample_weights`.
@@ -24,7 +24,7 @@ SMALLEST_REST = 1e-3
 
 
 class Target(ABC):
-    """What is to be told apart or predicted."""
+    """The classes, labels or numbers of a training set."""
 
     #: What it consists of, for messages.
     kind: ClassVar[str]
@@ -34,7 +34,7 @@ class Target(ABC):
     @property
     @abstractmethod
     def labels(self) -> FloatArray:
-        """What each sample is labelled with, (n_samples, n_columns), whatever the others are."""
+        """The label of each sample as numbers, (n_samples, n_columns), regardless of the others."""
 
     @property
     @abstractmethod
@@ -61,7 +61,7 @@ class Target(ABC):
 
     @cached_property
     def row_weights(self) -> SampleWeights:
-        """How much each sample counts, whether given or the same for all."""
+        """The weights of samples; all 1 where none are given."""
         return row_weights(self.sample_weights, self.n_samples)
 
     @property
@@ -71,15 +71,15 @@ class Target(ABC):
 
     @abstractmethod
     def subset(self, rows: NDArray[np.intp]) -> Target:
-        """Return the target of some of the samples, without what vanishes."""
+        """Return the target of some of the samples, without classes or labels that vanish."""
 
     def part(self, rows: NDArray[np.intp]) -> Target:
-        """Return the target of some of the samples, with all classes, be they there or not."""
+        """Return the target of some of the samples, with all classes, empty ones too."""
         return self.subset(rows)
 
     @abstractmethod
     def draw(self, share: float, rng: np.random.RandomState) -> NDArray[np.intp]:
-        """Return a share of the samples, at random, sorted, that still has all there is."""
+        """Return a share of the samples, at random, sorted, with all classes and labels."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class ClassTarget(Target):
 
     @property
     def seen(self) -> ClassTarget:
-        """The same samples among the classes that have any."""
+        """The same samples, without the classes that have none."""
         return self if self.counts.all() else self.among(self.classes[self.counts > 0])
 
     def draw(self, share: float, rng: np.random.RandomState) -> NDArray[np.intp]:
@@ -185,7 +185,7 @@ class ClassTarget(Target):
 
     @cached_property
     def sizes(self) -> NDArray[Any]:
-        """What the samples of each class weigh together; without weights, `counts`."""
+        """The sum of weights of each class; without weights, `counts`."""
         return np.bincount(self.codes, self.row_weights.values, minlength=self.n_classes)
 
     @property
@@ -325,7 +325,7 @@ class RegressionTarget(Target):
 
 @dataclass(frozen=True)
 class LabelsTarget(Target):
-    """Labels of which a sample may have any number; all share one kernel.
+    """Label sets: a sample has any number of labels, and all share one kernel.
 
     Attributes
     ----------

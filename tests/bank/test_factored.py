@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from discernel import MultipleKernelDiscriminant
-from discernel.bank import BankChoice, DenseBank, FeatureBank, WithIdentity, gram_stack, make_bank
+from discernel.bank import BankChoice, DenseBank, FeatureBank, gram_stack, make_bank
 from discernel.bank.ranks import factor_kernel, have_low_rank
 from discernel.exceptions import DroppedKernelWarning, InvalidInputError
 from discernel.kernels import RBF, Exponential, Linear, Polynomial, Precomputed, feature_kernels
@@ -104,12 +104,6 @@ def test_selection_is_the_same_kernels_as_they_are(rows, kind):
     np.testing.assert_allclose(part.centering(few).row_means, bank.centering(w).row_means)
     np.testing.assert_array_equal(part.traces(), bank.traces()[positions])
     np.testing.assert_array_equal(part.norms(), bank.norms()[positions])
-    identity = WithIdentity(bank).select(np.array([0, 8, 2, 5]))
-    np.testing.assert_allclose(identity.products(V)[1:], part.products(V), atol=1e-14)
-    np.testing.assert_allclose(identity.products(V)[0], V / N)
-    np.testing.assert_allclose(
-        WithIdentity(bank).select(positions + 1).products(V), part.products(V), atol=1e-14
-    )
 
 
 def test_which_bank(rows, monkeypatch):

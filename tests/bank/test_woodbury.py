@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from discernel.bank import woodbury
-from discernel.bank.woodbury import SpectralSystem, WoodburyInverse, WoodburySystem, feature_gram
+from discernel.bank import system as module
+from discernel.bank.system import WoodburySystem, feature_gram
 
 N, RANK = 70, 12
 RNG = np.random.default_rng(0)
@@ -15,7 +15,7 @@ RIDGES = [0.05, 1e-6, 1e-3 * (1.0 + RNG.random(N))]
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(woodbury, "_BLOCK", 16)  # 70 is no multiple of it
+    monkeypatch.setattr(module, "_BLOCK", 16)  # 70 is no multiple of it
 
 
 def dense(ridge, weights=None):
@@ -46,24 +46,23 @@ def test_woodbury_is_the_dense_system(ridge, order):
     check(WoodburySystem(factor, ridge, WEIGHTS, known), dense(ridge, WEIGHTS))
 
 
-@pytest.mark.parametrize("ridge", [0.05, 1e-6])
+@pytest.mark.parametrize("ridge", RIDGES, ids=["one", "small", "each"])
 def test_a_new_ridge_of_known_eigenvalues_is_the_dense_system(ridge):
     values, vectors = np.linalg.eigh(FACTOR @ FACTOR.T)
-    check(SpectralSystem(FACTOR.T @ vectors, values, ridge), dense(ridge))
+    check(WoodburySystem(vectors.T @ FACTOR, ridge, gram=values), dense(ridge))
 
 
 @pytest.mark.parametrize("ridge", [0.05, RIDGES[2]], ids=["one", "each"])
 def test_the_inverse_answers_what_the_dense_one_does(ridge):
-    factors, diagonal = [FACTOR[:5], FACTOR[5:]], np.full(N, ridge)
-    system = WoodburySystem(FACTOR, ridge)
-    found = WoodburyInverse(system, diagonal, factors)
+    factors = [FACTOR[:5], FACTOR[5:]]
+    found = WoodburySystem(FACTOR, ridge, kernels=factors)
     inverse, d = np.linalg.inv(dense(ridge)), RNG.random(N)
     left, right = RNG.standard_normal((2, N, 2))
     S = 0.3 * (inverse @ np.diag(d) @ inverse - 0.5 * (left @ right.T + right @ left.T))
     by_kernel, trace = found.inner(d, left, right, 0.3)
     np.testing.assert_allclose(by_kernel, [np.sum((f.T @ f) * S) for f in factors], rtol=1e-8)
     assert trace == pytest.approx(np.trace(S))
-    np.testing.assert_allclose(found.diagonal, np.diagonal(inverse), rtol=1e-10)
+    np.testing.assert_allclose(found.inverse_diagonal(), np.diagonal(inverse), rtol=1e-10)
     np.testing.assert_allclose(found.solve(left), inverse @ left, rtol=1e-8, atol=1e-10)
 
 

@@ -235,6 +235,15 @@ def test_views_keep_their_columns_when_constant_ones_go(tmp_path):
     assert opened.notes[0] == "NPZ, 2 views: one, two; 4 numbers, 1 left out (one1: one value)"
 
 
+def test_views_whose_names_end_with_digits_are_told_apart(tmp_path):
+    rng = np.random.default_rng(0)
+    one, eleven = rng.normal(size=(6, 12)), rng.normal(size=(6, 2))
+    np.savez(tmp_path / "v.npz", v1=one, v11=eleven, y=np.repeat([0, 1], 3))
+    data = read_file("v", tmp_path / "v.npz")
+    assert data.feature_names[10:13] == ("v1[10]", "v1[11]", "v11[0]")
+    np.testing.assert_array_equal(data.view("v11"), eleven)
+
+
 def test_one_array_is_no_view(tmp_path):
     np.savez(tmp_path / "v.npz", X=np.eye(4), target=[0, 0, 1, 1])
     assert read_file("v", tmp_path / "v.npz").views == {}

@@ -1,7 +1,6 @@
 """Tests and intervals against plain loops, SciPy and printed tables."""
 
 import math
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ from discernel.compare.statistics import (
     critical_difference,
     holm,
     rank_test,
-    tied_groups,
 )
 from discernel.exceptions import InvalidInputError
 
@@ -196,21 +194,6 @@ def test_critical_difference_has_the_quantiles_printed_by_demsar(alpha, quantile
     for k, quantile in enumerate(quantiles, start=2):
         found = critical_difference(k, 10, alpha=alpha) / math.sqrt(k * (k + 1) / 60)
         assert found == pytest.approx(quantile, abs=1e-3)
-
-
-def test_tied_groups_are_the_largest_sets_without_a_clear_difference(rng):
-    for _ in range(30):
-        ranks, difference = rng.uniform(1, 6, size=6), rng.uniform(0.2, 4)
-        sets = [
-            set(found)
-            for size in range(1, 7)
-            for found in combinations(range(6), size)
-            if np.ptp(ranks[list(found)]) < difference
-        ]
-        largest = [found for found in sets if not any(found < other for other in sets)]
-        groups = tied_groups(ranks, difference)
-        assert sorted(map(sorted, largest)) == sorted(sorted(group) for group in groups)
-        assert all(np.all(np.diff(ranks[list(group)]) >= 0) for group in groups)
 
 
 @pytest.mark.parametrize("scores", [[[0.9, 0.8]], [[0.9], [0.8]], [[0.9, np.nan], [1, 1]]])

@@ -168,9 +168,9 @@ def test_ranks_are_over_data_sets_and_failures_come_last():
     )
     ranking = rank_methods(table)
     assert ranking.methods == ("x", "y", "z")
-    assert ranking.ranks == pytest.approx((4 / 3, 5 / 3, 3.0))
+    assert ranking.ranks == pytest.approx({"x": 4 / 3, "y": 5 / 3, "z": 3.0})
     assert ranking.datasets == ("a", "b", "c")
-    assert ranking.groups == (("x", "y", "z"),)
+    assert ranking.verdicts == {"x": "best", "y": "tied", "z": "tied"}
 
 
 def test_ranks_use_the_divisions_that_all_finished():
@@ -180,19 +180,18 @@ def test_ranks_use_the_divisions_that_all_finished():
         records("a", x=[easy, hard], y=[easy - 0.1, ERROR]) + records("b", x=[0.9], y=[0.8])
     )
     assert table.entries["a", "y"].mean > table.entries["a", "x"].mean
-    assert rank_methods(table).ranks == (1.0, 2.0)
+    assert rank_methods(table).ranks == {"x": 1.0, "y": 2.0}
 
 
-def test_clear_ranks_make_groups():
+def test_ranks_are_worse_beyond_the_critical_difference():
     rng = np.random.default_rng(0)
     found = []
     for i in range(20):
         x, y = 0.9 + 0.01 * rng.random(2)
         found += records(f"d{i}", x=[x], y=[y], z=[0.5])
-    assert {frozenset(group) for group in rank_methods(summarize(found)).groups} == {
-        frozenset("xy"),
-        frozenset("z"),
-    }
+    verdicts = rank_methods(summarize(found)).verdicts
+    assert list(verdicts.values()) == ["best", "tied", "worse"]
+    assert verdicts["z"] == "worse"
 
 
 def test_methods_that_were_not_run_everywhere_have_no_rank():
@@ -264,7 +263,7 @@ def test_no_records_are_refused():
 
 def with_losses(**losses):
     return [
-        record("wine", method, i, 0.9, metrics={"accuracy": 0.9, "log_loss": value, "auc": 1.0})
+        record("wine", method, i, 0.9, metrics={"accuracy": 0.9, "log_loss": value, "roc_auc": 1.0})
         for method, values in losses.items()
         for i, value in enumerate(values)
     ]

@@ -42,7 +42,8 @@ from discernel.kernels import (
     resolve_kernels,
 )
 from discernel.kernels import device as device_kernels
-from discernel.kernels.pairs import SQUARED
+from discernel.kernels.pairs import CITY, INNER, SQUARED
+from discernel.kernels.terms import Atom, Decay, PairKind, Term
 
 torch = pytest.importorskip("torch")
 strict = pytest.importorskip("array_api_strict")
@@ -255,14 +256,15 @@ def test_no_matrix_is_made_by_numpy(name, send, monkeypatch):
 def test_temporaries_are_strips(torch_as_device, monkeypatch):
     monkeypatch.setattr(device_kernels, "STRIP_ENTRIES", 500)
     made = []
-    strips = device_kernels.DeviceKernels.strips
+    for pair in map(type, (SQUARED, CITY, INNER)):
+        tile_on = pair.tile_on
 
-    def watched(self, rows, columns, *args, **options):
-        for position, strip in strips(self, rows, columns, *args, **options):
-            made.append(tuple(strip.shape))
-            yield position, strip
+        def watched(self, *given, tile_on=tile_on):
+            tile = tile_on(self, *given)
+            made.append(tuple(tile.shape))
+            return tile
 
-    monkeypatch.setattr(device_kernels.DeviceKernels, "strips", watched)
+        monkeypatch.setattr(pair, "tile_on", watched)
     X, Z = map(torch.as_tensor, draw())
     kernel = RBF(width=1.0) + Laplace(width=1.0) * Linear()
     for given in ((X,), (X, Z)):
@@ -280,6 +282,39 @@ def test_the_kernels_of_a_sum_share_distances(torch_as_device, monkeypatch):
     )
     (RBF(width=1.0) + RBF(width=2.0) + RBF(width=4.0) * Exponential(width=1.0))(torch.rand(9, 2))
     assert len(made) == 1
+
+
+@dataclass(frozen=True)
+class Canberra(PairKind):
+    """Σ |x_l − z_l| / (1 + |x_l| + |z_l|), a pair of a user's."""
+
+    kind = "canberra"
+    is_distance = True
+
+    def tile(self, X, Z, out):
+        Z = X if Z is None else Z
+        return (np.abs(X[:, None] - Z) / (1.0 + np.abs(X[:, None]) + np.abs(Z))).sum(axis=2)
+
+    def diagonal(self, X):
+        return np.zeros(len(X))
+
+    def formula(self, X, Z, xp, steepness):
+        return xp.column_sums(lambda x, z: abs(x - z) / (1.0 + abs(x) + abs(z)), X, Z)
+
+
+@dataclass(frozen=True)
+class Near(Kernel):
+    def _terms(self, view):
+        return (Term(1.0, (Atom(Canberra(), view, Decay(0.5)),)),)
+
+
+def test_a_pair_of_ones_own_is_computed_there_by_its_formula(send, strips, monkeypatch):
+    X, Z = draw()
+    check(Near().on([3, 1]), X, Z, send)
+    expected, there, other = Near()(X, Z), send(X), send(Z)
+    if not device_of(there).is_host:
+        monkeypatch.setattr(Canberra, "tile", None)
+    assert_allclose(as_host(Near()(there, other)), expected, rtol=1e-12)
 
 
 def test_nested_kernels_are_dispatched_once(send, monkeypatch):

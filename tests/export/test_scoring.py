@@ -367,33 +367,23 @@ class Rational(PairFunction):
 
     kind = "rational"
 
-    @property
-    def numbers(self):
-        return (1.0,)
-
-    def write(self, base, out):
-        out[:] = self.on_device(base, np)
-
-    def on_device(self, base, xp):
+    def values(self, base, xp):
         return 1.0 / (1.0 + base)
 
-    def slope(self, base):
+    def slope(self, base, xp):
         return -1.0 / (1.0 + base) ** 2, 1.0
-
-    def times(self, other):
-        return None
 
 
 class Waves(Rational):
     """Every function of numbers that exports have."""
 
-    def on_device(self, base, xp):
+    def values(self, base, xp):
         waves = 0.1 * xp.sin(base) + 0.1 * xp.cos(base) - 0.1 * xp.tanh(base)
         return -1.0 / -(2.0 + xp.log(1.0 + xp.abs(base)) + waves)
 
 
 class Rounded(Rational):
-    def on_device(self, base, xp):
+    def values(self, base, xp):
         return 1.0 / (1.0 + xp.floor(base))
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from discernel.arrays import Buffers, ShiftedRows, squared_distances
-from discernel.kernels import RBF, Cosine, Exponential, Linear, Polynomial, rbf_ladder
+from discernel.arrays import Buffers, ShiftedRows, inner_products, squared_distances
+from discernel.kernels import RBF, Cosine, Exponential, Function, Linear, Polynomial, rbf_ladder
 from discernel.kernels.evaluate import KernelSet
 
 
@@ -18,6 +18,7 @@ def kernels(X):
     found = [*rbf_ladder(4), RBF(width=1.3), Cosine(), Linear(), Polynomial(degree=2)]
     found += [Exponential(), Exponential(), RBF().on([0, 2]), 2.0 * RBF(width=0.7)]
     found += [2.0 * Polynomial(degree=3).on([1]).named("p")]
+    found += [RBF() + 0.5 * Linear() + 1.0, RBF() * Cosine(), Linear() + Function(inner_products)]
     return [kernel.resolve(X) for kernel in found]
 
 

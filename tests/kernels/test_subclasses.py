@@ -41,21 +41,11 @@ class Student(PairFunction):
     rate: float
     kind = "student"
 
-    @property
-    def numbers(self):
-        return (self.rate,)
-
-    def write(self, base, out):
-        np.divide(1.0, 1.0 + self.rate * base, out=out)
-
-    def on_device(self, base, xp):
+    def values(self, base, xp):
         return 1.0 / (1.0 + self.rate * base)
 
-    def slope(self, base):
-        return self(base) ** 2, -self.rate
-
-    def times(self, other):
-        return None
+    def slope(self, base, xp):
+        return self(base, xp) ** 2, -self.rate
 
 
 class OtherCall(RBF):

@@ -8,7 +8,6 @@ import pytest
 
 from discernel import MultipleKernelDiscriminant, MultipleKernelRidge, learn_kernel
 from discernel.bank import DenseBank, FeatureBank, TiledBank
-from discernel.bank.identity import WithIdentity
 from discernel.exceptions import DroppedKernelWarning
 from discernel.kernels import RBF
 from discernel.programs.part import draw_part
@@ -82,7 +81,6 @@ BANKS = {
     "dense": dense,
     "tiled": TiledBank,
     "factored": FeatureBank.from_kernels,
-    "with identity": lambda given, X: WithIdentity(dense(given, X)),
 }
 
 
@@ -94,13 +92,12 @@ def test_the_candidates_of_a_part_are_the_kernels_of_the_whole(make):
     given = [kernel.resolve(X) for kernel in kernels(X)]
     with pytest.warns(DroppedKernelWarning, match="constant on the training set"):
         bank = BANKS[make](given, X)
-    first = 1 if make == "with identity" else 0
     part = bank.subset(np.arange(20, 60))  # without the single ones
     weights = part.expand(np.arange(1.0, part.n_kernels + 1))
-    assert len(weights) == bank.n_kernels == 7 + first
-    assert weights[first:].nonzero()[0].tolist() == [2, 3, 5, 6]  # among the seven
+    assert len(weights) == bank.n_kernels == 7
+    assert weights.nonzero()[0].tolist() == [2, 3, 5, 6]  # among the seven
     nothing = bank.subset(np.array([7, 7]))
-    assert nothing.n_kernels == first
+    assert nothing.n_kernels == 0
 
 
 def problem_with_unseen(n_noise, n_rows=600):

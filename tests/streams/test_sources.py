@@ -116,6 +116,23 @@ def test_a_frame_of_categories_keeps_all_of_them():
     assert stacked["c"].tolist() == [1, 2, 3]
 
 
+def test_columns_of_parts_may_come_in_any_order(tmp_path):
+    frame = table()
+    parts = [frame[:9], frame[9:][frame.columns[::-1]]]
+    for i, part in enumerate(parts):
+        part.to_parquet(tmp_path / f"{i}.parquet", index=False)
+    given = [frame.drop(columns="y").iloc[:9], frame.drop(columns="y").iloc[9:, ::-1]]
+    labels = [frame["y"][:9], frame["y"][9:]]
+    for source in (
+        open_rows(parts, "y"),
+        open_rows(list(zip(given, labels, strict=True))),
+        open_rows(tmp_path, "y"),
+    ):
+        X, y, _ = together(source)
+        pd.testing.assert_frame_equal(X, frame.drop(columns="y"), check_dtype=False)
+        assert y.tolist() == frame["y"].tolist()
+
+
 # ---- faults ------------------------------------------------------------------------------------
 
 
@@ -218,6 +235,7 @@ def test_labels_with_zeros_in_front_stay_text(tmp_path):
         (lambda: open_rows(iter([np.ones((2, 2))])), "iterator, which is used up"),
         (lambda: open_rows("nowhere/*.parquet"), "where there is none"),
         (lambda: open_rows(np.ones((3, 2)), [0, 1]), "3 rows and 2 labels"),
+        (lambda: list(open_rows([(np.ones((3, 2)), [0, 1, 0], [1])]).chunks()), "3 rows and 1 wei"),
         (lambda: open_rows(np.ones(3), [0, 1, 0]), "two dimensions"),
         (lambda: open_rows(np.ones((3, 2)), chunk_rows=0), "chunk_rows must be"),
         (lambda: list(open_rows([table(), table().drop(columns="age")], "y").chunks()), "no 'age'"),

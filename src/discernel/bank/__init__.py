@@ -1,6 +1,13 @@
 """The candidate kernels on one training set."""
 
-from discernel.bank.base import Bank, Centering, Matrices, Subspace, Uncentered
+from discernel.bank.base import (
+    Bank,
+    Centering,
+    Matrices,
+    StoredMatrices,
+    Uncentered,
+    WithIdentity,
+)
 from discernel.bank.choice import (
     AutoBank,
     BankChoice,
@@ -14,10 +21,9 @@ from discernel.bank.combined import CombinedFeatures, CombinedKernel, gram_stack
 from discernel.bank.device import DeviceBank
 from discernel.bank.exact import DenseBank
 from discernel.bank.features import BlendBank, FeatureBank
-from discernel.bank.identity import WithIdentity
+from discernel.bank.grams import Normalization
 from discernel.bank.iterative import IterativeBank
 from discernel.bank.make import KINDS, Kind, bank_of_matrices, device_of_matrices, make_bank
-from discernel.bank.products import Normalization
 from discernel.bank.system import CholeskySystem, System
 from discernel.bank.tiled import TiledBank
 
@@ -41,7 +47,7 @@ __all__ = [
     "LowRank",
     "Matrices",
     "Normalization",
-    "Subspace",
+    "StoredMatrices",
     "System",
     "Tiled",
     "TiledBank",

@@ -1,7 +1,7 @@
-"""The candidates on one training set, as everything above sees them.
+"""The interface of banks: the candidate kernels on one training set.
 
 A bank knows no labels. It centres and normalises without ever making a centred copy of a
-candidate, and what asks it for something never learns how the candidates are stored.
+candidate, and its callers never learn how the candidates are stored.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import Cholesky, FloatArray
+from discernel.arrays import Cholesky, FloatArray, matmul
 from discernel.arrays.sample_weights import SampleWeights, row_weights
-from discernel.bank.products import Normalization
+from discernel.bank.grams import Normalization
 from discernel.bank.system import CholeskySystem, Inverse, System, Workspace
 from discernel.exceptions import InvalidInputError
 
@@ -75,7 +75,7 @@ class Uncentered(Centering):
 
 
 class Matrices(ABC):
-    """Symmetric matrices K_i with weights: the kernels of a bank, or what a subspace sees of them.
+    """Symmetric matrices K_i that are given weights: the kernels of a bank, or their compressions.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ class Matrices(ABC):
 
     @cached_property
     def row_weights(self) -> SampleWeights:
-        """How much rows count, be it the same."""
+        """The weights of rows; all 1 where none are given."""
         return row_weights(self.sample_weights, self.n_samples)
 
     @property
@@ -191,21 +191,30 @@ class Matrices(ABC):
         return plain
 
 
-class Subspace(Matrices):
-    """The matrices SᵀK_iS of an orthonormal basis S, small and stored.
+class StoredMatrices(Matrices):
+    """Symmetric matrices that are stored, and used as they are: neither centred nor normalised.
 
     Parameters
     ----------
-    matrices : ndarray of shape (n_kernels, n_columns, n_columns)
-        From `Matrices.compressed`.
-    rounding : ndarray of shape (n_kernels,)
-        That of the matrices they were made of.
+    matrices : ndarray of shape (n_kernels, n_samples, n_samples)
+        K_i; with weights of rows, they are multiplied by the roots of these on both sides.
+    rounding : ndarray of shape (n_kernels,), optional
+        As of `Matrices`; by default 0.
+    sample_weights : SampleWeights, optional
+        The weights of rows.
     """
 
-    def __init__(self, matrices: FloatArray, rounding: FloatArray) -> None:
-        self.rounding = rounding
-        self._matrices = 0.5 * (matrices + matrices.transpose(0, 2, 1))
-        self.n_samples = matrices.shape[1]
+    def __init__(
+        self,
+        matrices: FloatArray,
+        rounding: FloatArray | None = None,
+        sample_weights: SampleWeights | None = None,
+    ) -> None:
+        self.n_samples, self.sample_weights = matrices.shape[1], sample_weights
+        self.rounding = np.zeros(len(matrices)) if rounding is None else rounding
+        if sample_weights is not None:
+            matrices = matrices * sample_weights.roots[:, None] * sample_weights.roots
+        self._matrices = matrices
 
     @property
     def n_kernels(self) -> int:
@@ -221,6 +230,47 @@ class Subspace(Matrices):
 
     def compressed(self, basis: FloatArray) -> FloatArray:
         return np.asarray(basis.T @ self._matrices @ basis)
+
+
+class WithIdentity(Matrices):
+    """K_0 = I / `total`, followed by other matrices, so that λ is learned as a weight.
+
+    [Ye08]_ section 4: θ_0 multiplies the identity, whose trace is r_0 = n_samples; with weights of
+    rows, their sum.
+
+    Parameters
+    ----------
+    others : Matrices
+        The kernels of a bank.
+    """
+
+    def __init__(self, others: Matrices) -> None:
+        self._others = others
+        self.n_samples, self.sample_weights = others.n_samples, others.sample_weights
+        self.rounding = np.concatenate([[0.0], others.rounding])  # a multiple of ‖B‖² itself
+
+    @property
+    def n_kernels(self) -> int:
+        return 1 + self._others.n_kernels
+
+    def products(self, vectors: FloatArray) -> FloatArray:
+        identity = (vectors / self.total)[None]
+        return np.concatenate([identity, self._others.products(vectors)])
+
+    def compressed(self, basis: FloatArray) -> FloatArray:
+        identity = matmul(basis.T, basis)[None] / self.total
+        return np.concatenate([identity, self._others.compressed(basis)])
+
+    def combined(self, weights: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        matrix = self._others.combined(weights[1:], out)
+        matrix[np.diag_indices_from(matrix)] += weights[0] / self.total
+        return matrix
+
+    def system(self, weights: FloatArray, ridge: float | FloatArray) -> System:
+        return self._others.system(weights[1:], ridge + weights[0] / self.total)
+
+    def rough_system(self, weights: FloatArray, ridge: float) -> System:
+        return self._others.rough_system(weights[1:], float(ridge + weights[0] / self.total))
 
 
 class Bank(Matrices):
@@ -269,8 +319,8 @@ class Bank(Matrices):
     def inner(self, matrix: FloatArray) -> FloatArray:
         """Return ⟨G̃_i, S⟩_F for every kernel and one symmetric matrix S."""
 
-    def inverse(self, weights: FloatArray, ridge: float | FloatArray) -> Inverse:
-        """Return the inverse of `system`, for about the price of three factorisations."""
+    def inverse(self, weights: FloatArray, ridge: float | FloatArray) -> System:
+        """Return `system` with its inverse, for about the price of three factorisations."""
 
         def make(memory: FloatArray) -> Inverse:
             matrix = self.combined(weights, memory)
@@ -308,7 +358,7 @@ class Bank(Matrices):
 
     @abstractmethod
     def centering(self, weights: FloatArray) -> Centering:
-        """Return what centres the combined kernel between new rows and the training rows."""
+        """Return the centring of the combined kernel between new rows and the training rows."""
 
     @abstractmethod
     def check_definite(self) -> None:
@@ -328,7 +378,7 @@ class Bank(Matrices):
         return full
 
     def coefficients(self, weights: FloatArray) -> FloatArray:
-        """Return what the raw candidates are multiplied by in the combined kernel."""
+        """Return the factors of the raw candidates in the combined kernel."""
         return self.expand(weights * self.scales)
 
     @property

@@ -1,4 +1,4 @@
-"""Banks that a user asks for: a name, or an object that has its numbers."""
+"""Values of the parameter ``bank``: a name, or an object with memory limit and rank."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DEFAULT_MEMORY = "256MiB"
 
 
 class BankChoice(NamedTuple):
-    """How kernels are to be computed.
+    """The bank that a user asks for, as `read_choice` reads it.
 
     Attributes
     ----------

@@ -36,7 +36,7 @@ _NOTHING = 1e-13
 
 @dataclass(frozen=True)
 class Solved:
-    """What came of some right-hand sides.
+    """Solutions for some right-hand sides, and their residuals.
 
     Attributes
     ----------
@@ -103,12 +103,14 @@ def solve_refined(
     right: FloatArray,
     enough: FloatArray,
     guess: FloatArray | None = None,
+    *,
+    direct: bool = False,
 ) -> Solved:
     """Return N⁻¹B with residuals as short as asked for, or as far as arithmetic goes.
 
-    Runs of conjugate gradients with products of single precision, each for the residual of double
-    precision that the ones before have left. Where that gains too little, products are of double
-    precision from then on.
+    Corrections, each for the residual of double precision that the ones before have left: by the
+    preconditioner alone, by conjugate gradients with products of single precision, or with those
+    of double precision. Where one kind gains too little, it is the next from then on.
 
     Parameters
     ----------
@@ -124,6 +126,8 @@ def solve_refined(
         The length of the residual at which each column is done.
     guess : ndarray of shape (n_samples, n), optional
         Where to start; 0 by default, which costs no product.
+    direct : bool, default=False
+        Whether the preconditioner alone is good for a digit or more.
     """
     lengths = _lengths(right)
     solution = np.zeros_like(right) if guess is None else guess.copy()
@@ -137,7 +141,10 @@ def solve_refined(
         # A little below what is asked for: the iteration's own residual is not quite the true one.
         goal = np.maximum(0.5 * enough[open_], share * left[open_])
         here = residual[:, open_]
-        found = conjugate_gradients(single or product, precondition, here, goal)
+        if direct:
+            found = precondition(here)
+        else:
+            found = conjugate_gradients(single or product, precondition, here, goal)
         found += solution[:, open_]
         new = right[:, open_] - product(found)
         reached = _lengths(new)
@@ -146,7 +153,9 @@ def solve_refined(
         taken = open_[better]
         solution[:, taken], residual[:, taken] = found[:, better], new[:, better]
         left[taken] = reached[better]
-        if slow.any() and single is not None:
+        if slow.any() and direct:
+            direct = False
+        elif slow.any() and single is not None:
             single = None
         elif slow.any():
             open_ = open_[~slow]
@@ -208,7 +217,7 @@ class PartialFactor:
         return self._memory[: self.rank]
 
     def extend(self, enough: float) -> None:
-        """Go on until what is left of the trace is no more than ``enough``, or there is no room."""
+        """Extend the factor until the trace of K − FᵀF is at most ``enough``, or memory is full."""
         enough = max(enough, _NOTHING * self._trace)
         while self.rank < len(self._memory) and float(self.left.sum()) > enough:
             if self._add_block() == 0:

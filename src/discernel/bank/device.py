@@ -1,7 +1,7 @@
-"""A bank whose n_samples² work is done on another device.
+"""A bank whose work of size n_samples² is done on a device, such as a GPU.
 
-Vectors of the size of the samples stay NumPy's: they are thousands of times smaller than what is
-computed of them there.
+Vectors of length n_samples stay arrays of NumPy: they are thousands of times smaller than the
+matrices on the device.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import Device, DeviceFactor, FloatArray, as_host
-from discernel.bank import tiles
 from discernel.bank.conjugate import Solved, solve_refined
 from discernel.bank.iterative import IterativeBank, RefinedSystem
 from discernel.bank.system import Inverse, System
 from discernel.bank.tiled import Threads, TiledBank
-from discernel.bank.tiles import Centered, Tile, TilePass
+from discernel.bank.tiles import Centered, Tile, TilePass, around_one
 from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.kernels import Kernel
-from discernel.kernels.device import STRIP_ENTRIES, DeviceKernels
+from discernel.kernels.device import STRIP_ENTRIES
+from discernel.kernels.evaluate import PreparedRows
 from discernel.kernels.weighted import slices
 
 #: Rows of a part up to which NumPy is as fast.
@@ -39,8 +39,6 @@ _SHARE = 0.9
 _COARSE_RIDGE, _DIAGONAL_RIDGE = 1e-6, 3e-4
 #: From this relative residual on, what the factor gives at once is good enough.
 _AT_ONCE = 1e-3
-#: A refinement that leaves more than this share is not worth another: conjugate gradients are.
-_GAIN = 0.1
 #: Entries of a coarse diagonal that are compared with exact ones.
 _PROBES = 16
 
@@ -78,20 +76,20 @@ class Strips(Threads):
         self.dot = lambda left, right: device.xp.sum(left * right)
 
     @cached_property
-    def _there(self) -> DeviceKernels:
-        """The kernels with their rows on the device, which are sent once."""
-        return DeviceKernels(self.kernels, self.rows, self._device, single=self._is_single)
+    def _on_device(self) -> PreparedRows:
+        """The rows on the device, which are sent once."""
+        return self.rows.on(self._device, single=self._is_single)
 
     @cached_property
     def coarse(self) -> Self:
-        """The engine of single precision, be it good or not."""
+        """The engine of single precision, even for kernels that lose digits by it."""
         made = copy(self)
         made._is_single = True
         return made
 
     def __copy__(self) -> Self:
         made = object.__new__(type(self))
-        left = ("_there", "coarse")  # other kernels, or another precision, are sent anew
+        left = ("_on_device", "coarse")  # other kernels, or another precision, are sent anew
         made.__dict__ |= {name: each for name, each in vars(self).items() if name not in left}
         return made
 
@@ -116,22 +114,25 @@ class Strips(Threads):
             start = stop
 
     def columns(self, at: NDArray[np.intp], factors: FloatArray, centered: Centered) -> FloatArray:
-        out, places = np.empty((len(at), self.n_samples)), slice(0, len(at))
-        chosen = DeviceKernels(self.kernels, self.rows[at], self._device)
+        out = np.empty((len(at), self.n_samples))
+        kernels, active = self._wanted(None, factors)
+        chosen = self.rows[at].on(self._device)
         for rows in slices(slice(0, self.n_samples), max(1, self.entries // len(at))):
-            total = self._there.weighted_sum(rows, places, factors, chosen)
+            total = kernels.weighted_sum(factors[active], self._on_device[rows], chosen)
             self._subtract((rows, at), total, factors, centered)
             out[:, rows] = as_host(centered.weigh((rows, at), total, self.put)).T
         return out
 
     def run(self, task: TilePass) -> FloatArray:
-        wanted = None if task.active is None else task.active.tolist()
+        kernels, positions = self._wanted(task.active, task.factors)
         out = self._device.zeros(task.shape, single=self._is_single)
         for tile in self.tiles(task.n_alive):
+            X, Z = (self._on_device[rows] for rows in tile)
             if task.factors is None:
-                found = self._less_means(tile, self._there.strips(*tile, wanted))
+                parts = kernels.matrices(X, Z, aligned=True)
+                found = self._less_means(tile, ((positions[i], part) for i, part in parts))
             else:
-                total = self._there.weighted_sum(*tile, task.factors)
+                total = kernels.weighted_sum(task.factors[positions], X, Z, aligned=True)
                 self._subtract(tile, total, task.factors, task.centered)
                 found = iter([(0, total)])
             task.work(tile, found, out)
@@ -182,10 +183,10 @@ class DeviceSystem(RefinedSystem):
         return self._factored(False)
 
     def _at_once(self, right: FloatArray) -> FloatArray:
-        """Return what the factor says, without refinement."""
+        """Return the solution by the factor, without refinement."""
         if self._factor is None:
             self._factor = self._make()
-        right, lengths = tiles.around_one(right)
+        right, lengths = around_one(right)
         found = self._factor.solve(self._bank.device.put(right, single=self._coarse))
         return np.asarray(as_host(found).astype(np.float64) * lengths)
 
@@ -200,16 +201,7 @@ class DeviceSystem(RefinedSystem):
         return self._at_once(right)
 
     def _refined(self, right: FloatArray, enough: FloatArray) -> Solved:
-        left, residual = np.linalg.norm(right, axis=0), right
-        solution = np.zeros_like(right)
-        while (left > enough).any():
-            better = solution + self._at_once(residual)
-            new = right - self._product(better)
-            now = np.linalg.norm(new, axis=0)
-            if not (now <= np.maximum(enough, _GAIN * left)).all():
-                return solve_refined(self._product, None, self._at_once, right, enough, better)
-            solution, residual, left = better, new, now
-        return Solved(solution, residual, left)
+        return solve_refined(self._product, None, self._at_once, right, enough, direct=True)
 
     def _advice(self, reached: float, tol: float) -> str:
         return (
@@ -247,17 +239,17 @@ class DeviceInverse(Inverse):
     def __init__(
         self, matrix: Any, device: Device, inner_products: Callable[[Any], FloatArray]
     ) -> None:
-        self._there, self._device, self._inner_products = matrix, device, inner_products
-        self.diagonal = as_host(device.xp.linalg.diagonal(matrix)).copy()
+        self._matrix, self._device, self._inner_products = matrix, device, inner_products
+        self._diagonal = as_host(device.xp.linalg.diagonal(matrix)).copy()
 
     def solve(self, right: FloatArray) -> FloatArray:
-        return as_host(self._device.xp.matmul(self._there, self._device.put(right)))
+        return as_host(self._device.xp.matmul(self._matrix, self._device.put(right)))
 
     def inner(
         self, diagonal: FloatArray, left: FloatArray, right: FloatArray, scale: float
     ) -> tuple[FloatArray, float]:
         put, xp = self._device.put, self._device.xp
-        S = xp.matmul(self._there * put(diagonal)[None, :], self._there)
+        S = xp.matmul(self._matrix * put(diagonal)[None, :], self._matrix)
         cross = xp.matmul(put(left), put(right).T)
         S = (S - 0.5 * (cross + cross.T)) * scale
         return self._inner_products(S), float(xp.sum(xp.linalg.diagonal(S)))
@@ -330,7 +322,7 @@ class DeviceBank(IterativeBank):
         n, factors = self.n_samples, weights * self.scales
         engine = self._engine.coarse if single else self._engine
         matrix = engine.empty((n, n))
-        tiles.combine(engine, factors, self._centered(factors), matrix)
+        engine.combine(factors, self._centered(factors), matrix)
         for rows, _ in engine.tiles():
             height = rows.stop - rows.start
             eye = self.device.xp.eye(height, dtype=matrix.dtype, device=self.device.where)
@@ -344,7 +336,7 @@ class DeviceBank(IterativeBank):
         out[:] = whole
         return out
 
-    def inverse(self, weights: FloatArray, ridge: float | FloatArray) -> Inverse:
+    def inverse(self, weights: FloatArray, ridge: float | FloatArray) -> Inverse:  # type: ignore[override]
         self.workspace.forget()
         matrix = self.device_matrix(weights, np.full(self.n_samples, ridge))
         inverse = DeviceFactor(matrix, self.device).inverse()

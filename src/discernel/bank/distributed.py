@@ -27,7 +27,7 @@ _HELD = 4
 
 
 class DistributedBank(IterativeBank):
-    """Kernels on rows, of which every worker has all, and computes the tiles of some bands.
+    """Kernels on rows. Every worker has all rows, and computes the tiles of some bands.
 
     The rows are sent once; a pass sends the vectors of a product once, from worker to worker, and
     the products of bands are added along a tree. Bands and tree are fixed, so that a band that is
@@ -108,13 +108,13 @@ class _Band(Threads):
 
 
 def _of_band(sent: _Boxed, rows: _Boxed, band: int) -> FloatArray:
-    """Return what the tiles of a band give together."""
+    """Return the sum over the tiles of a band."""
     state, task = pickle.loads(sent.value)
     return _Band(state, rows.value, band).run(task)
 
 
 def _added_up(parts: list[FloatArray]) -> FloatArray:
-    """Return the sum of parts, in memory of its own: a task must not change what another made."""
+    """Return the sum of parts in new memory: a task must not change the result of another."""
     total = np.zeros_like(parts[0])
     for part in parts:
         total += part

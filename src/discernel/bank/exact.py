@@ -1,4 +1,4 @@
-"""Banks of whole kernels, that differ in who computes the tiles and how systems are solved."""
+"""Banks of exact kernels, whose tiles an engine computes; the bank of stored matrices."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray, as_host
 from discernel.arrays.sample_weights import SampleWeights
-from discernel.bank import tiles
 from discernel.bank.base import Bank, Centering
-from discernel.bank.checks import check_no_indefinite, check_stack, check_values
-from discernel.bank.products import (
+from discernel.bank.grams import (
     CANCELLING,
     Normalization,
+    check_no_indefinite,
+    check_stack,
+    check_values,
     kernel_scales,
     rounding_errors,
     varying_kernels,
@@ -25,7 +26,7 @@ from discernel.bank.tiles import Centered, Engine, Stored
 
 
 class ExactBank(Bank):
-    """Kernels of which an engine gives the tiles.
+    """Exact kernels, whose tiles an engine computes.
 
     Parameters
     ----------
@@ -95,11 +96,11 @@ class ExactBank(Bank):
             self._row_means[i] = means + self._means[i]
 
     def _centered(self, factors: FloatArray) -> Centered:
-        """Return what centres tiles of Σ f_i G_i."""
+        """Return the centring of tiles of Σ f_i G_i."""
         return Centered(factors @ self._means, self.sample_weights)
 
     def _centered_vectors(self, vectors: FloatArray) -> FloatArray:
-        """Return what raw matrices are multiplied by: CᵀDV; without weights, V less its means."""
+        """Return CᵀDV, which raw matrices are multiplied by; without weights, V less its means."""
         return self.row_weights.scale(self.row_weights.project(vectors))
 
     def _centered_products(self, products: FloatArray) -> FloatArray:
@@ -113,20 +114,20 @@ class ExactBank(Bank):
 
     def products(self, vectors: FloatArray) -> FloatArray:
         # G̃V = P G (P V): centring vectors is m·n work where centring G would be m².
-        found = tiles.product(self._engine, self._centered_vectors(vectors))
+        found = self._engine.product(self._centered_vectors(vectors))
         found = self._centered_products(found)
         found *= self.scales[:, None, None]
         return found
 
     def compressed(self, basis: FloatArray) -> FloatArray:
         basis = self._centered_vectors(basis)
-        half = tiles.compress(self._engine, basis) * self.scales[:, None, None]
+        half = self._engine.compress(basis) * self.scales[:, None, None]
         return np.asarray(half + half.transpose(0, 2, 1))
 
     def combined(self, weights: FloatArray, out: FloatArray | None = None) -> FloatArray:
         out = np.empty((self.n_samples, self.n_samples)) if out is None else out
         factors = weights * self.scales
-        return np.asarray(tiles.combine(self._engine, factors, self._centered(factors), out))
+        return np.asarray(self._engine.combine(factors, self._centered(factors), out))
 
     def inner(self, matrix: FloatArray) -> FloatArray:
         return self._inner(self._engine.put(matrix))
@@ -145,10 +146,10 @@ class ExactBank(Bank):
             matrix *= engine.put(roots[None, :])
         sums = as_host(engine.xp.sum(matrix, axis=1))
         more = self.row_weights.means(self._means) * sums.sum() - 2.0 * self._means @ sums
-        return np.asarray(self.scales * (tiles.inner(engine, matrix) + more))
+        return np.asarray(self.scales * (engine.inner(matrix) + more))
 
     def inner_products(self) -> FloatArray:
-        products = tiles.inner_products(self._engine, self._means, self.sample_weights)
+        products = self._engine.inner_products(self._means, self.sample_weights)
         return np.asarray(products * np.outer(self.scales, self.scales))
 
     def select(self, positions: NDArray[np.intp]) -> Self:

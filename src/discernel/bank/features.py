@@ -14,15 +14,9 @@ from discernel.arrays import FloatArray, draw_rows, matmul, n_rows, self_product
 from discernel.arrays.sample_weights import SampleWeights, row_weights
 from discernel.bank.base import Bank, Centering
 from discernel.bank.combined import CombinedFeatures
-from discernel.bank.products import Normalization, kernel_scales, rounding_errors, varying_kernels
+from discernel.bank.grams import Normalization, kernel_scales, rounding_errors, varying_kernels
 from discernel.bank.ranks import REMAINDER, factor_kernel, share_rank, spectra_of
-from discernel.bank.system import Inverse, System
-from discernel.bank.woodbury import (
-    SpectralSystem,
-    WoodburyInverse,
-    WoodburySystem,
-    feature_gram,
-)
+from discernel.bank.system import System, WoodburySystem, feature_gram
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.evaluate import KernelSet
@@ -46,7 +40,7 @@ _SAME = 1e-9
 
 
 class FeatureBank(Bank):
-    """Kernels as features: what is learned is exact for K̃_i = Φ_iᵀΦ_i, which is below K_i.
+    """Kernels K̃_i = Φ_iᵀΦ_i given by features. Results are exact for K̃_i, which is below K_i.
 
     Parameters
     ----------
@@ -263,7 +257,7 @@ class FeatureBank(Bank):
         return self._centering(means + grand_mean, grand_mean)
 
     def _factor_weights(self, weights: FloatArray) -> FloatArray:
-        """Return what factors are weighted with, where kernels are weighted."""
+        """Return the weights of the Φ_i from the weights of the kernels."""
         return weights
 
     def _feature_weights(self, weights: FloatArray) -> FloatArray:
@@ -308,9 +302,13 @@ class FeatureBank(Bank):
             return super()._new_system(weights, diagonal, tol)
         return self._woodbury(weights, diagonal)
 
-    def _woodbury(self, weights: FloatArray, diagonal: FloatArray) -> WoodburySystem:
-        gram = self._gram if (diagonal == diagonal[0]).all() else None
-        return WoodburySystem(self._features, diagonal, self._feature_weights(weights), gram)
+    def _woodbury(
+        self, weights: FloatArray, diagonal: FloatArray, kernels: Sequence[FloatArray] = ()
+    ) -> WoodburySystem:
+        gram, by = None, self._feature_weights(weights)
+        if (diagonal == diagonal[0]).all():
+            gram = self._gram
+        return WoodburySystem(self._features, diagonal, by, gram, kernels)
 
     def systems(self, weights: FloatArray) -> Callable[[float | FloatArray], System]:
         """Return the function from a ridge to its system, by one eigendecomposition."""
@@ -319,20 +317,13 @@ class FeatureBank(Bank):
         roots = np.sqrt(self._feature_weights(weights))
         values, vectors = symmetric_eigen(self._gram * (roots * roots[:, None]))
         rows = matmul(self._features.T, np.ascontiguousarray(roots[:, None] * vectors))
+        return lambda ridge: WoodburySystem(rows.T, ridge, gram=np.maximum(values, 0.0))
 
-        def system(ridge: float | FloatArray) -> System:
-            diagonal = np.full(self.n_samples, ridge)
-            if (diagonal == diagonal[0]).all():
-                return SpectralSystem(rows, np.maximum(values, 0.0), diagonal[0])
-            return self._woodbury(weights, diagonal)
-
-        return system
-
-    def inverse(self, weights: FloatArray, ridge: float | FloatArray) -> Inverse:
+    def inverse(self, weights: FloatArray, ridge: float | FloatArray) -> System:
         factors, diagonal = self._factors, np.full(self.n_samples, ridge)
         if not self._is_low(diagonal):
             return super().inverse(weights, ridge)
-        return WoodburyInverse(self._woodbury(weights, diagonal), diagonal, factors)
+        return self._woodbury(weights, diagonal, factors)
 
     # ---- parts -------------------------------------------------------------------------------
 
@@ -562,9 +553,7 @@ class BlendBank(FeatureBank):
 
     def _new_system(self, weights: FloatArray, diagonal: FloatArray, tol: float) -> System:
         self._factor_weights(weights)
-        if (diagonal == diagonal[0]).all():
-            return SpectralSystem(self._features.T, self._values, diagonal[0])
-        return WoodburySystem(self._features, diagonal)
+        return WoodburySystem(self._features, diagonal, gram=self._values)
 
     def systems(self, weights: FloatArray) -> Callable[[float | FloatArray], System]:
         return lambda ridge: self.system(weights, ridge)

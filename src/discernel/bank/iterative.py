@@ -17,11 +17,10 @@ from typing import ClassVar, NoReturn
 import numpy as np
 
 from discernel.arrays import FloatArray, matmul, memory_limit
-from discernel.bank import tiles
 from discernel.bank.conjugate import PartialFactor, Solved, solve_refined
-from discernel.bank.system import Inverse, System
+from discernel.bank.system import System, WoodburySystem
 from discernel.bank.tiled import Threads, TiledBank
-from discernel.bank.woodbury import WoodburySystem
+from discernel.bank.tiles import around_one
 from discernel.exceptions import ConvergenceWarning, InvalidInputError, NumericalError
 
 #: The rank of the preconditioner: rows over this number, at least and at most so many. Making it
@@ -81,7 +80,7 @@ class RefinedSystem(System):
 
     @abstractmethod
     def _advice(self, reached: float, tol: float) -> str:
-        """Return what to say of a relative residual that is longer than asked for."""
+        """Return the message for a relative residual that is longer than asked for."""
 
     def solve(self, right: FloatArray) -> FloatArray:
         return self._solved(right, self.tol)[0]
@@ -235,7 +234,7 @@ class IterativeSystem(RefinedSystem):
         return np.asarray(np.clip(diagonal, self._least_diagonal(), 1.0 / self._ridge))
 
     def _least_diagonal(self) -> FloatArray:
-        """Return what no entry of the diagonal of the inverse is below: eᵀN⁻¹e ≥ |e|⁴/eᵀNe."""
+        """Return lower bounds of the diagonal of the inverse: eᵀN⁻¹e ≥ |e|⁴/eᵀNe."""
         ridge, diagonal = self._ridge, self._bank.combined_diagonal(self._weights)
         if not self._is_constant:
             return np.asarray(1.0 / (ridge + diagonal))
@@ -270,12 +269,12 @@ class IterativeBank(TiledBank):
     ) -> FloatArray:
         """Return Σ w_i K_i V: one pass, by the engine of `single_engine` or of double precision."""
         engine = self._engine if engine is None else engine
-        columns, lengths = tiles.around_one(self._centered_vectors(vectors))
-        found = tiles.product(engine, columns, factors=weights * self.scales)[0]
+        columns, lengths = around_one(self._centered_vectors(vectors))
+        found = engine.product(columns, factors=weights * self.scales)[0]
         return self._centered_products(found.astype(np.float64) * lengths)
 
     def single_engine(self, weights: FloatArray) -> Threads | None:
-        """Return who computes tiles in single precision; None where that is not faster or good."""
+        """Return the engine of single precision; None where that is slower, or loses digits."""
         return self._engine.single(np.flatnonzero(weights).tolist())
 
     def combined_diagonal(self, weights: FloatArray) -> FloatArray:
@@ -322,7 +321,7 @@ class IterativeBank(TiledBank):
     def combined(self, weights: FloatArray, out: FloatArray | None = None) -> NoReturn:
         self._refuse("whole matrix of the combined kernel", "criterion='margin'")
 
-    def inverse(self, weights: FloatArray, ridge: float | FloatArray) -> Inverse:
+    def inverse(self, weights: FloatArray, ridge: float | FloatArray) -> NoReturn:
         self._refuse("whole inverse", "learning weights by criterion='loo'")
 
     def _refuse(self, what: str, who: str) -> NoReturn:

@@ -1,4 +1,4 @@
-"""Ranks of kernels: factors of those whose rank is low, and how a rank is shared by many.
+"""Ranks of kernels: factors of kernels of low rank, and shares of a total rank.
 
 A smooth kernel of one feature, or of a few, has a numerical rank of some dozen whatever the number
 of samples. Its factor is then found from that many of its columns, to the rounding error of its
@@ -95,7 +95,7 @@ def _gram(left: FloatArray, right: FloatArray) -> FloatArray | float:
 
 
 def have_low_rank(kernels: Sequence[Kernel], X: Any) -> bool:
-    """Whether some of the kernels, evenly spread over all, have a rank below a sixteenth of rows.
+    """Return whether kernels, some of all, have a rank below a sixteenth of the rows.
 
     Only of kernels that are known to be positive semidefinite, and if by the same kernels the
     factors of all need no more than 2 GiB.
@@ -112,7 +112,7 @@ def have_low_rank(kernels: Sequence[Kernel], X: Any) -> bool:
 
 
 def default_rank(n_samples: int, cache_bytes: float) -> int:
-    """Return the default rank of all kernels together: 1,500, or as much as there is room for.
+    """Return the default rank of all kernels together: 1,500, or as much as fits into memory.
 
     A rank of 100 is always there.
     """

@@ -1,4 +1,4 @@
-"""A bank that stores no matrix: whatever is asked for is computed tile by tile, again each time.
+"""A bank that stores no matrix: every result is computed tile by tile, anew each time.
 
 A tile and what is made of it stay in the cache; symmetric tiles are computed once; tiles go to
 threads. Memory does not grow with the number of kernels.
@@ -24,9 +24,9 @@ from discernel.arrays import (
     n_rows,
 )
 from discernel.bank.base import Bank
-from discernel.bank.checks import check_grams
 from discernel.bank.combined import gram_stack
 from discernel.bank.exact import DenseBank, ExactBank
+from discernel.bank.grams import check_grams
 from discernel.bank.system import System
 from discernel.bank.tiles import Centered, Engine, Found, Tile, TilePass
 from discernel.exceptions import InvalidInputError, NumericalError
@@ -97,11 +97,9 @@ class Threads(Engine):
         return self._run(task, self.tiles(task.n_alive))
 
     def _run(self, task: TilePass, tiles: Iterable[Any]) -> FloatArray:
-        """Return what the work adds to zeros with some tiles; each thread adds to its own."""
-        active = task.active if task.factors is None else np.flatnonzero(task.factors)
-        kernels, positions, places = self.kernels, range(self.n_kernels), np.arange(self.n_samples)
-        if active is not None:
-            kernels, positions = kernels.of(active), active.tolist()
+        """Do the work with some tiles, each thread in an array of its own, and return their sum."""
+        kernels, positions = self._wanted(task.active, task.factors)
+        places = np.arange(self.n_samples)
 
         def run(tile: Any, place: tuple[FloatArray, Buffers]) -> None:
             (rows, columns), (part, buffers) = tile, place
@@ -127,6 +125,15 @@ class Threads(Engine):
         for part in parts[1:]:
             parts[0] += part
         return parts[0]
+
+    def _wanted(
+        self, active: NDArray[np.intp] | None, factors: FloatArray | None
+    ) -> tuple[KernelSet, list[int]]:
+        """Return the kernels of some positions, or those with a factor, and where they stand."""
+        active = active if factors is None else np.flatnonzero(factors)
+        if active is None:
+            return self.kernels, list(range(self.n_kernels))
+        return self.kernels.of(active), active.tolist()
 
     def columns(self, at: NDArray[np.intp], factors: FloatArray, centered: Centered) -> FloatArray:
         """Return some columns of Σ f_i G_i, centred, of shape (n_columns, n_samples)."""
@@ -198,7 +205,7 @@ class TiledBank(ExactBank):
         super().__init__(self._make_engine(), names, diagonals, **options)
 
     def _make_engine(self) -> Threads:
-        """Return who computes the tiles of all candidates."""
+        """Return the engine of all candidates."""
         return Threads(self._all, self._X, self._n_threads, self._cache_bytes)
 
     # ---- checks ------------------------------------------------------------------------------
@@ -252,7 +259,7 @@ class TiledBank(ExactBank):
         return DenseBank(stack, kernel_names(kernels), trusted=trusted, **options)
 
     def _kind_of_part(self, n_rows: int) -> Callable[..., TiledBank] | None:
-        """Return what makes the bank of some of the rows; None where that is a stack."""
+        """Return the class of the bank of some of the rows; None for a `DenseBank`."""
         entries = self.n_kernels * n_rows**2
         small = 8 * entries <= self._cache_bytes and entries <= 2 * self.n_samples**2
         return None if small else TiledBank
@@ -266,7 +273,7 @@ def _check_kernels(kernels: Sequence[Kernel], names: list[str], X: Any) -> None:
 
 
 def _tile_shape(cache_bytes: float, n_threads: int) -> tuple[int, int]:
-    """Return rows and columns of the largest tiles that there is room for, in every thread."""
+    """Return rows and columns of the largest tiles that fit into the memory of every thread."""
     larger = larger_tiles(n_threads)
     height, width = min(larger, 2) * _ROWS, max(larger // 2, 1) * _COLUMNS
     entries = cache_bytes / (8 * _TILES * n_threads)

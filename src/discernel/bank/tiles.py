@@ -1,4 +1,4 @@
-"""What is made of all tiles of the kernels, written once, and who computes the tiles.
+"""Reductions over the tiles of all kernels, written once, and the engines that compute tiles.
 
 A reduction is a function of a tile of every kernel, or of their weighted sum, that adds to an
 array. An `Engine` calls it with all tiles on and above the diagonal: in threads, in strips on a
@@ -82,8 +82,6 @@ class TilePass:
         The f_i of Σ f_i G_i; None: every kernel is wanted by itself.
     n_alive : int
         How many matrices of a tile are kept at a time.
-    memory : array of shape (n_samples, n_samples) or None
-        Where the sum may be made, if all of it is one tile.
     centered : Centered or None
         What takes means off the sum.
     """
@@ -93,7 +91,6 @@ class TilePass:
     active: NDArray[np.intp] | None = None
     factors: FloatArray | None = None
     n_alive: int = 1
-    memory: Any = None
     centered: Centered | None = None
 
 
@@ -119,7 +116,7 @@ class Engine(ABC):
 
     @abstractmethod
     def run(self, task: TilePass) -> FloatArray:
-        """Return what the work has added to zeros when it was done with all tiles."""
+        """Do the work with all tiles, and return the array that it has added to, zeros at first."""
 
     @abstractmethod
     def of(self, positions: NDArray[np.intp]) -> Self:
@@ -129,7 +126,7 @@ class Engine(ABC):
         self, weights: SampleWeights, active: NDArray[np.intp] | None = None
     ) -> FloatArray:
         """Return the means of the rows of every matrix; 0 where not active."""
-        return product(self, weights.values[:, None], active)[:, :, 0] / weights.total
+        return self.product(weights.values[:, None], active)[:, :, 0] / weights.total
 
     def less(self, taken: dict[int, Centered]) -> Self:
         """Return the engine of matrices, those of some positions less their means."""
@@ -144,13 +141,107 @@ class Engine(ABC):
             # In other memory: the next kernel may be its square.
             yield position, matrix if off is None else off.subtract(tile, 1.0 * matrix, self.put)
 
+    # ---- reductions --------------------------------------------------------------------------
+    # Work holds what it needs of the engine, and not the engine: it may be sent to other machines.
+
+    def product(
+        self,
+        vectors: FloatArray,
+        active: NDArray[np.intp] | None = None,
+        factors: FloatArray | None = None,
+    ) -> FloatArray:
+        """Return every G_iV, of shape (n_kernels, n_samples, n_vectors); 0 where not active.
+
+        With factors Σ f_i G_i V alone, of shape (1, n_samples, n_vectors): one product a tile.
+        """
+        V, matmul = self.put(vectors), self.matmul
+
+        def work(tile: Tile, matrices: Found, out: Any) -> None:
+            (rows, columns), (own, rest) = tile, _split(tile)
+            for i, matrix in matrices:
+                out[i, rows, :] += matmul(matrix, V[columns, :])
+                if rest.start < rest.stop:
+                    out[i, rest, :] += matmul(matrix[:, own:].T, V[rows, :])
+
+        n_found = self.n_kernels if factors is None else 1
+        return self.run(TilePass(work, (n_found, *vectors.shape), active, factors))
+
+    def compress(self, basis: FloatArray) -> FloatArray:
+        """Return halves of every SᵀG_iS, of shape (n_kernels, n_columns, n_columns).
+
+        SᵀG_iS is such a half and its transpose, which is exactly symmetric.
+        """
+        S, matmul = self.put(basis), self.matmul
+
+        def work(tile: Tile, matrices: Found, out: Any) -> None:
+            (rows, columns), (own, _) = tile, _split(tile)
+            left, right = S[rows, :].T, 1.0 * S[columns, :]
+            right[:own, :] *= 0.5  # the square on the diagonal is its own mirror image
+            for i, matrix in matrices:
+                out[i, :, :] += matmul(left, matmul(matrix, right))
+
+        return self.run(TilePass(work, (self.n_kernels, basis.shape[1], basis.shape[1])))
+
+    def inner(self, matrix: Any) -> FloatArray:
+        """Return every ⟨G_i, S⟩ of a symmetric S of the library of the engine."""
+        dot = self.dot
+
+        def work(tile: Tile, matrices: Found, out: Any) -> None:
+            (rows, columns), (own, rest) = tile, _split(tile)
+            part = matrix[rows, columns]
+            if rest.start < rest.stop:  # it counts for its mirror image too
+                part = 2.0 * part
+                part[:, :own] *= 0.5
+            for i, values in matrices:
+                out[i] += dot(values, part)
+
+        return self.run(TilePass(work, (self.n_kernels,)))
+
+    def inner_products(self, means: FloatArray, weights: SampleWeights | None) -> FloatArray:
+        """Return ⟨K_i, K_j⟩ of all pairs of K_i = D C G_i Cᵀ D, from the means of rows of the G_i.
+
+        Tiles are centred first: see `grams.inner_products` for why.
+        """
+        centered = [Centered(row, weights) for row in means]
+        if not centered:
+            return np.zeros((0, 0))
+        xp, matmul, put, empty, p = self.xp, self.matmul, self.put, self.empty, self.n_kernels
+
+        def work(tile: Tile, matrices: Found, out: Any) -> None:
+            (rows, columns), (own, rest) = tile, _split(tile)
+            stack = empty((p, rows.stop - rows.start, columns.stop - columns.start))
+            for i, matrix in matrices:
+                values = stack[i, :, :]
+                values[:, :] = matrix
+                centered[i].weigh(tile, centered[i].subtract(tile, values, put), put)
+                if own > 0 and rest.start < rest.stop:  # it counts for its mirror image too
+                    values[:, own:] *= 2.0**0.5
+            flat = xp.reshape(stack, (p, -1))
+            out += (2.0 if own == 0 else 1.0) * matmul(flat, flat.T)
+
+        return self.run(TilePass(work, (p, p), n_alive=p))
+
+    def combine(self, factors: FloatArray, centered: Centered, out: Any) -> Any:
+        """Write Σ f_i G_i, centred, to a matrix of the library of the engine, and return it."""
+        put = self.put
+
+        def work(tile: Tile, found: Found, _: Any) -> None:
+            (rows, columns), (own, rest) = tile, _split(tile)
+            for _, total in found:
+                centered.weigh(tile, total, put)
+                out[rows, columns] = total
+                out[rest, rows] = total[:, own:].T
+
+        self.run(TilePass(work, factors=factors, centered=centered))
+        return out
+
 
 def _blas_dot(left: FloatArray, right: FloatArray) -> float:
     return float(scipy.linalg.blas.ddot(left.ravel(), right.ravel()))
 
 
 class Stored(Engine):
-    """Matrices that are there, each as one tile, or some of its rows."""
+    """Matrices that are there, each as one tile, or some of its rows; sums are made in place."""
 
     # By the BLAS of the factorisations, which takes arrays of any order.
     put = staticmethod(np.asarray)
@@ -162,24 +253,22 @@ class Stored(Engine):
         self.n_kernels, self.n_samples = len(matrices), n_samples
 
     def run(self, task: TilePass) -> FloatArray:
-        out, n, factors = np.zeros(task.shape), self.n_samples, task.factors
+        out, n = np.zeros(task.shape), self.n_samples
         step = n if task.n_alive <= 1 else max(1, _BLOCK_ENTRIES // (task.n_alive * n))
         wanted = range(self.n_kernels) if task.active is None else task.active.tolist()
         for start in range(0, n, step):
             rows, columns = slice(start, min(start + step, n)), slice(start, n)
             found = ((i, self.matrices[i][rows, columns]) for i in wanted)
-            task.work((rows, columns), found if factors is None else self._sum(task), out)
+            task.work((rows, columns), found, out)
         return out
 
-    def _sum(self, task: TilePass) -> Found:
-        total, whole = task.memory, slice(0, self.n_samples)
-        total.fill(0.0)
-        for matrix, factor in zip(self.matrices, task.factors, strict=True):  # type: ignore[arg-type]
+    def combine(self, factors: FloatArray, centered: Centered, out: FloatArray) -> FloatArray:
+        whole = slice(0, self.n_samples), slice(0, self.n_samples)
+        out.fill(0.0)
+        for matrix, factor in zip(self.matrices, factors, strict=True):
             if factor != 0.0:  # one pass in place, where NumPy would need two
-                scipy.linalg.blas.daxpy(matrix.ravel(), total.ravel(), a=factor)
-        if task.centered is not None:
-            task.centered.subtract((whole, whole), total, self.put)
-        yield 0, total
+                scipy.linalg.blas.daxpy(matrix.ravel(), out.ravel(), a=factor)
+        return np.asarray(centered.weigh(whole, centered.subtract(whole, out, self.put), self.put))
 
     def of(self, positions: NDArray[np.intp]) -> Stored:
         return Stored([self.matrices[i] for i in positions], self.n_samples)
@@ -204,107 +293,6 @@ def _split(tile: Tile) -> tuple[int, slice]:
     rows, columns = tile
     own = max(0, min(rows.stop, columns.stop) - columns.start)
     return own, slice(columns.start + own, columns.stop)
-
-
-# ---- reductions ------------------------------------------------------------------------------
-
-
-def product(
-    engine: Engine,
-    vectors: FloatArray,
-    active: NDArray[np.intp] | None = None,
-    factors: FloatArray | None = None,
-) -> FloatArray:
-    """Return every G_iV, of shape (n_kernels, n_samples, n_vectors); 0 where not active.
-
-    With factors Σ f_i G_i V alone, of shape (1, n_samples, n_vectors): one product a tile.
-    """
-    V, matmul = engine.put(vectors), engine.matmul
-
-    def work(tile: Tile, matrices: Found, out: Any) -> None:
-        (rows, columns), (own, rest) = tile, _split(tile)
-        for i, matrix in matrices:
-            out[i, rows, :] += matmul(matrix, V[columns, :])
-            if rest.start < rest.stop:
-                out[i, rest, :] += matmul(matrix[:, own:].T, V[rows, :])
-
-    n_found = engine.n_kernels if factors is None else 1
-    return engine.run(TilePass(work, (n_found, *vectors.shape), active, factors))
-
-
-def compress(engine: Engine, basis: FloatArray) -> FloatArray:
-    """Return halves of every SᵀG_iS, of shape (n_kernels, n_columns, n_columns).
-
-    SᵀG_iS is such a half and its transpose, which is exactly symmetric.
-    """
-    S, matmul = engine.put(basis), engine.matmul
-
-    def work(tile: Tile, matrices: Found, out: Any) -> None:
-        (rows, columns), (own, _) = tile, _split(tile)
-        left, right = S[rows, :].T, 1.0 * S[columns, :]
-        right[:own, :] *= 0.5  # the square on the diagonal is its own mirror image
-        for i, matrix in matrices:
-            out[i, :, :] += matmul(left, matmul(matrix, right))
-
-    return engine.run(TilePass(work, (engine.n_kernels, basis.shape[1], basis.shape[1])))
-
-
-def inner(engine: Engine, matrix: Any) -> FloatArray:
-    """Return every ⟨G_i, S⟩ of a symmetric S of the library of the engine."""
-    dot = engine.dot
-
-    def work(tile: Tile, matrices: Found, out: Any) -> None:
-        (rows, columns), (own, rest) = tile, _split(tile)
-        part = matrix[rows, columns]
-        if rest.start < rest.stop:  # it counts for its mirror image too
-            part = 2.0 * part
-            part[:, :own] *= 0.5
-        for i, values in matrices:
-            out[i] += dot(values, part)
-
-    return engine.run(TilePass(work, (engine.n_kernels,)))
-
-
-def inner_products(engine: Engine, means: FloatArray, weights: SampleWeights | None) -> FloatArray:
-    """Return ⟨K_i, K_j⟩ of all pairs of K_i = D C G_i Cᵀ D, from the means of rows of the G_i.
-
-    Tiles are centred first: see `products.inner_products` for why.
-    """
-    centered = [Centered(row, weights) for row in means]
-    if not centered:
-        return np.zeros((0, 0))
-    xp, matmul, put, p = engine.xp, engine.matmul, engine.put, engine.n_kernels
-    empty = engine.empty
-
-    def work(tile: Tile, matrices: Found, out: Any) -> None:
-        (rows, columns), (own, rest) = tile, _split(tile)
-        stack = empty((p, rows.stop - rows.start, columns.stop - columns.start))
-        for i, matrix in matrices:
-            values = stack[i, :, :]
-            values[:, :] = matrix
-            centered[i].weigh(tile, centered[i].subtract(tile, values, put), put)
-            if own > 0 and rest.start < rest.stop:  # it counts for its mirror image too
-                values[:, own:] *= 2.0**0.5
-        flat = xp.reshape(stack, (p, -1))
-        out += (2.0 if own == 0 else 1.0) * matmul(flat, flat.T)
-
-    return engine.run(TilePass(work, (p, p), n_alive=p))
-
-
-def combine(engine: Engine, factors: FloatArray, centered: Centered, out: Any) -> Any:
-    """Write Σ f_i G_i, centred, to a matrix of the library of the engine, and return it."""
-    put = engine.put
-
-    def work(tile: Tile, found: Found, _: Any) -> None:
-        (rows, columns), (own, rest) = tile, _split(tile)
-        for _, total in found:
-            total = centered.weigh(tile, total, put)
-            if total is not out:
-                out[rows, columns] = total
-                out[rest, rows] = total[:, own:].T
-
-    engine.run(TilePass(work, factors=factors, memory=out, centered=centered))
-    return out
 
 
 def around_one(vectors: FloatArray) -> tuple[FloatArray, FloatArray]:

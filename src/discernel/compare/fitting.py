@@ -21,13 +21,13 @@ from sklearn.svm import SVC
 
 from discernel.arrays import FloatArray
 from discernel.bank import gram_stack
-from discernel.bank.checks import check_grams
-from discernel.bank.products import is_constant
+from discernel.bank.grams import check_grams, is_constant
 from discernel.compare.store import Result
 from discernel.compare.tasks import Division
 from discernel.estimators import KernelDiscriminant, MultipleKernelDiscriminant
 from discernel.exceptions import InvalidInputError
 from discernel.inspection.facts import given_names
+from discernel.inspection.source_weights import kernel_sources, sum_by
 from discernel.kernels import (
     RBF,
     Kernel,
@@ -37,7 +37,6 @@ from discernel.kernels import (
     resolve_kernels,
 )
 from discernel.learn.learn import DEFAULT_REGULARIZATIONS
-from discernel.rows.views import kernel_sources, sum_by
 
 #: At most so many training rows, and so many held-out ones, are kept for a picture.
 _DRAWN = 150

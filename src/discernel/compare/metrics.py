@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import recall_score, roc_auc_score
 
 from discernel.arrays import FloatArray
 from discernel.exceptions import unknown_choice
@@ -24,9 +24,7 @@ class PredictionMetric:
     Attributes
     ----------
     name : str
-        As on the command line.
-    key : str
-        As in the metrics of a result.
+        As on the command line, and in the metrics of a result.
     label : str
         As in a sentence.
     short : str
@@ -42,7 +40,6 @@ class PredictionMetric:
     """
 
     name: str
-    key: str
     label: str
     short: str
     meaning: str
@@ -78,13 +75,11 @@ METRICS: dict[str, PredictionMetric] = {
         PredictionMetric(
             "accuracy",
             "accuracy",
-            "accuracy",
             "acc. %",
             "The share of held-out rows whose class is predicted right.",
             in_percent=True,
         ),
         PredictionMetric(
-            "balanced_accuracy",
             "balanced_accuracy",
             "balanced accuracy",
             "bal. %",
@@ -94,14 +89,12 @@ METRICS: dict[str, PredictionMetric] = {
         ),
         PredictionMetric(
             "roc_auc",
-            "auc",
             "ROC AUC",
             "AUC",
             "The chance that a row of a class gets a higher score for it than a row of another "
             "class; 0.5 is guessing. Of more than two classes, each against the others, averaged.",
         ),
         PredictionMetric(
-            "log_loss",
             "log_loss",
             "log-loss",
             "log-loss",
@@ -112,7 +105,6 @@ METRICS: dict[str, PredictionMetric] = {
             most=math.inf,
         ),
         PredictionMetric(
-            "brier",
             "brier",
             "Brier score",
             "Brier",
@@ -153,7 +145,7 @@ def measure(
     scores: FloatArray | None = None,
     probabilities: FloatArray | None = None,
 ) -> dict[str, float]:
-    """Return every metric that the predictions allow, by key.
+    """Return every metric that the predictions allow, by name.
 
     Parameters
     ----------
@@ -174,16 +166,20 @@ def measure(
     >>> both = np.column_stack([1 - p, p])
     >>> found = measure(y, both.argmax(axis=1), classes=np.arange(2), probabilities=both)
     >>> {name: round(value, 3) for name, value in found.items()}
-    {'accuracy': 0.75, 'balanced_accuracy': 0.75, 'auc': 1.0, 'log_loss': 0.371, 'brier': 0.118}
+    {'accuracy': 0.75, 'balanced_accuracy': 0.75, 'roc_auc': 1.0, 'log_loss': 0.371, 'brier': 0.118}
     """
-    right = np.asarray(y_true) == np.asarray(y_pred)
-    found = {"accuracy": float(right.mean()), "balanced_accuracy": _balanced(y_true, right)}
+    found = {
+        "accuracy": float(np.mean(np.asarray(y_true) == np.asarray(y_pred))),
+        "balanced_accuracy": float(
+            recall_score(y_true, y_pred, labels=np.unique(y_true), average="macro")
+        ),
+    }
     two = len(classes) == 2
     # Of more classes, decision values of two rows need not be on one scale; probabilities are.
     ranked = probabilities if scores is None or (not two and probabilities is not None) else scores
     area = None if ranked is None else _area(y_true, ranked, classes)
     if area is not None:
-        found["auc"] = area
+        found["roc_auc"] = area
     if probabilities is not None:
         truth = (np.asarray(y_true)[:, None] == classes).astype(np.float64)
         least = np.maximum(probabilities, LEAST_PROBABILITY)
@@ -193,12 +189,6 @@ def measure(
         squares = ((probabilities - truth) ** 2).sum(axis=1) + (1.0 - truth.sum(axis=1))
         found["brier"] = float(squares.mean() / (2.0 if two else 1.0))  # as scikit-learn has it
     return found
-
-
-def _balanced(y_true: NDArray[Any], right: NDArray[np.bool_]) -> float:
-    """Return the mean share of right rows over the classes that there are rows of."""
-    _, codes = np.unique(y_true, return_inverse=True)
-    return float(np.mean(np.bincount(codes, weights=right) / np.bincount(codes)))
 
 
 def _area(y_true: NDArray[Any], scores: FloatArray, classes: NDArray[Any]) -> float | None:

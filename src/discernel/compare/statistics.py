@@ -283,38 +283,6 @@ def critical_difference(n_methods: int, n_datasets: int, *, alpha: float = ALPHA
     return quantile * math.sqrt(n_methods * (n_methods + 1) / (6.0 * n_datasets))
 
 
-def tied_groups(ranks: Any, critical_difference: float) -> list[tuple[int, ...]]:
-    """Return the largest groups of methods whose ranks are not clearly different.
-
-    Parameters
-    ----------
-    ranks : array-like of shape (n_methods,)
-        Mean ranks.
-    critical_difference : float
-        See `critical_difference`.
-
-    Returns
-    -------
-    list of tuple of int
-        Positions of methods, the best first; no group lies within another, and a method that
-        differs from all others is a group of its own.
-
-    Examples
-    --------
-    >>> tied_groups([2.9, 1.0, 2.0], 1.1)
-    [(1, 2), (2, 0)]
-    """
-    ranks = np.asarray(ranks, dtype=float)
-    order = np.argsort(ranks, kind="stable")
-    groups: list[tuple[int, ...]] = []
-    for start in range(len(order)):
-        reach = ranks[order[start]] + critical_difference
-        group = tuple(int(i) for i in order[start:] if ranks[i] < reach)
-        if not groups or not set(group) <= set(groups[-1]):
-            groups.append(group)
-    return groups
-
-
 def _settled(values: FloatArray, size: float) -> FloatArray:
     """Return values, all the same (or 0) where they differ (from it) by rounding errors only.
 

@@ -23,7 +23,6 @@ from discernel.compare.statistics import (
     corrected_t_test,
     holm,
     rank_test,
-    tied_groups,
 )
 from discernel.compare.store import Record, Result
 from discernel.exceptions import InvalidInputError
@@ -204,21 +203,30 @@ class Ranking:
     ----------
     methods : tuple of str
         The methods that were run on all data sets, the best mean rank first.
-    ranks : tuple of float
-        Their mean ranks.
     test : RankTest
-        Whether they differ; its ranks are in the order of the table.
-    groups : tuple of tuple of str
-        Methods not clearly different from each other; all in one where the test finds nothing.
+        Their mean ranks in this order, and whether they differ.
     datasets : tuple of str
         The data sets that count.
     """
 
     methods: tuple[str, ...]
-    ranks: tuple[float, ...]
     test: RankTest
-    groups: tuple[tuple[str, ...], ...]
     datasets: tuple[str, ...]
+
+    @property
+    def ranks(self) -> dict[str, float]:
+        """The mean rank of each method, the best first."""
+        return dict(zip(self.methods, self.test.ranks.tolist(), strict=True))
+
+    @property
+    def verdicts(self) -> dict[str, str]:
+        """How each method stands to the best mean rank: best, tied or worse."""
+        ranks, best = self.ranks, self.test.ranks[0]
+        limit = best + self.test.critical_difference if self.test.p_value < ALPHA else math.inf
+        return {
+            method: "best" if rank == best else "tied" if rank < limit else "worse"
+            for method, rank in ranks.items()
+        }
 
 
 @dataclass(frozen=True)
@@ -309,16 +317,8 @@ def rank_methods(table: ResultTable) -> Ranking | None:
     # Means of the same numbers in another order may differ in their last digit: a tie all the same.
     test = rank_test(np.round(list(scores.values()), 12))
     order = np.argsort(test.ranks, kind="stable")
-    groups = [tuple(order.tolist())]
-    if test.p_value < ALPHA:
-        groups = tied_groups(test.ranks, test.critical_difference)
-    return Ranking(
-        methods=tuple(methods[i] for i in order),
-        ranks=tuple(float(test.ranks[i]) for i in order),
-        test=test,
-        groups=tuple(tuple(methods[i] for i in group) for group in groups),
-        datasets=tuple(scores),
-    )
+    ranked = tuple(methods[i] for i in order)
+    return Ranking(ranked, replace(test, ranks=test.ranks[order]), tuple(scores))
 
 
 def _scores(table: ResultTable, dataset: str, methods: Sequence[str]) -> list[float]:
@@ -457,7 +457,7 @@ def _mean(values: Iterable[float]) -> float:
 
 def _values(results: Mapping[int, Result], metric: PredictionMetric) -> dict[int, float]:
     """Return a metric by division, where it is known."""
-    found = {i: result.metrics.get(metric.key, math.nan) for i, result in results.items()}
+    found = {i: result.metrics.get(metric.name, math.nan) for i, result in results.items()}
     return {i: value for i, value in found.items() if math.isfinite(value)}
 
 

@@ -1,4 +1,4 @@
-"""The default: kernels chosen by what they predict for rows that had no part in the choice."""
+"""The default: kernels chosen by their predictions for held-out rows."""
 
 from discernel.default.held_out import Relearner, cross_fitted_scores
 from discernel.default.landmarks import residual_landmarks

@@ -1,4 +1,4 @@
-"""Which metric and which kernels: what predicts the rows of folds best that had no part in it."""
+"""The choice of a metric, kernel weights and λ by the log-loss of held-out folds."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from discernel.default.ridge import Ridge
 from discernel.default.sample import Positions, Sample
 from discernel.discriminant import row_losses
 from discernel.programs.lambdas import Rule, lambda_grid, search_lambda
-from discernel.programs.lbfgs import minimize_error
-from discernel.programs.loo import ErrorPoint
+from discernel.programs.loo import ErrorPoint, minimize_error
 from discernel.programs.simplex import uniform
 from discernel.programs.solution import Candidate
 from discernel.progress.deadline import must_stop_learning
@@ -40,14 +39,14 @@ Result = TypeVar("Result")
 
 
 class Scored(NamedTuple):
-    """A candidate, and what each row costs that had no part in it; see `row_losses`."""
+    """A candidate, and its loss on each row when held out; see `row_losses`."""
 
     candidate: Candidate
     losses: FloatArray
 
 
 class Selection(NamedTuple):
-    """What was chosen, from what, and what would have been chosen without each fold."""
+    """The candidates that were compared, and the choices without each fold."""
 
     #: The best of each kind, the chosen one first.
     candidates: list[Candidate]
@@ -107,7 +106,7 @@ class CrossFit:
         self.tried: list[Scored] = []
 
     def predictor(self, weights: FloatArray) -> Callable[[float], FloatArray]:
-        """Return a function of λ: what the fits to the other folds predict for every row."""
+        """Return the function from λ to the predictions for all rows by fits to other folds."""
         predictors = each(
             lambda fold: partial(fold.predict, fold.combined(weights)), self.folds, self._device
         )
@@ -187,7 +186,7 @@ class CrossFit:
 def each(
     work: Callable[[Job], Result], jobs: Sequence[Job], device: Device | None = None
 ) -> list[Result]:
-    """Return what work makes of every job, in their order.
+    """Return the results of some work for all jobs, in their order.
 
     In as many threads as there are CPUs; on a device, which does the work of all, one by one.
     """

@@ -1,4 +1,4 @@
-"""Held-out scores: of each row, by a kernel and a fit that have not seen its label.
+"""Held-out scores: the scores of each row by a kernel and a fit that have not seen its label.
 
 The rows are divided into folds. For the rows of a fold, the kernel is learned from the other folds,
 and the fit with this kernel is to all rows but one. So nothing that predicts a row knows its label,
@@ -44,7 +44,7 @@ class Refit(NamedTuple):
 
 @dataclass(frozen=True)
 class Relearner:
-    """Learns from some of the rows what the model has learned from all of them.
+    """Repeats the learning of a model on some of the rows.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ class Relearner:
         return np.arange(n if self._learns_weights else 0)
 
     def without(self, fold: int, outside: Positions) -> tuple[Refit, ...]:
-        """Return what is learned from the rows outside of a fold.
+        """Learn from the rows outside of a fold.
 
         Two kernels where λ or the strength of the metric was chosen too: with the choice of these
         rows, which is what predicts, and with that of the model, which has the units of its scores.
@@ -137,11 +137,6 @@ class Relearner:
             refits.append(Refit(bank, kept_weights(one.weights, bank), lam))
         return tuple(refits)
 
-    def left_out_scores(self, refit: Refit) -> FloatArray:
-        """Return the leave-one-out scores of all rows with a kernel."""
-        given = (refit.bank, refit.weights, self.target, refit.regularization)
-        return np.asarray(self.request.criterion.least_squares(*given).left_out_scores)
-
     def _relearned(self, bank: Bank, outside: Positions) -> tuple[Refit, ...]:
         target = self.target.subset(outside)
         if not target.scores.shape[1]:
@@ -164,6 +159,7 @@ def cross_fitted_scores(relearner: Relearner, fit: LeastSquares) -> tuple[FloatA
     Rows are told apart by the fit of the model.
     """
     target, proposal, rng = relearner.target, relearner.proposal, np.random.RandomState(0)
+    fitted = relearner.request.criterion.least_squares
     n, few = target.n_samples, target.n_samples <= _FEW
     if proposal is not None and proposal.is_whole:
         folds = proposal.sample.folds[np.argsort(proposal.sample.positions)]
@@ -177,8 +173,10 @@ def cross_fitted_scores(relearner: Relearner, fit: LeastSquares) -> tuple[FloatA
         if not few and len(outside) > _MOST_TO_LEARN_FROM:
             share = _MOST_TO_LEARN_FROM / len(outside)
             outside = outside[target.subset(outside).draw(share, rng)]
-        refits = relearner.without(fold, outside)
-        own, *like_model = [relearner.left_out_scores(refit)[inside] for refit in refits]
+        own, *like_model = [
+            fitted(bank, weights, target, lam).left_out_scores[inside]
+            for bank, weights, lam in relearner.without(fold, outside)
+        ]
         for other in like_model:
             own *= float(np.linalg.norm(other)) / max(float(np.linalg.norm(own)), _TINY)
         scores[inside] = own

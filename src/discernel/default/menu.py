@@ -1,4 +1,4 @@
-"""What the default chooses from: two ladders of widths and the linear kernel, on some metric."""
+"""The candidate kernels of the default: two ladders of widths and the linear kernel."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from discernel.arrays import (
     typical_row,
 )
 from discernel.kernels import RBF, Kernel, Laplace, Linear
-from discernel.kernels.device import DeviceKernels
 from discernel.kernels.distance import median_distance
 from discernel.kernels.evaluate import KernelSet
 
@@ -77,7 +76,7 @@ class Menu:
         return out
 
     def matrices_on_device(self, rows: FloatArray, n_fitted: int, device: Device) -> Any:
-        """Return what `matrices` does, in double precision on a device."""
+        """Return `matrices` in double precision on a device."""
         fitted = rows[:n_fitted]
         rows = rows - typical_row(fitted)  # only the linear kernel depends on the origin
         return stack_on_device(self.kernels(fitted), rows, n_fitted, device)
@@ -88,8 +87,8 @@ def stack_on_device(
 ) -> Any:
     """Return the matrices of kernels from rows to the first of them, made on a device."""
     known = KernelSet(kernels)
-    there = DeviceKernels(known, known.prepare(rows), device)
-    found = dict(there.strips(slice(0, len(rows)), slice(0, n_fitted)))
+    there = known.prepare(rows).on(device)
+    found = dict(known.matrices(there, there[:n_fitted], aligned=True))
     return device.xp.stack([found[i] for i in range(len(kernels))])
 
 

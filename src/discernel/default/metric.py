@@ -1,4 +1,4 @@
-"""Which columns matter: one scale per column, learned from what is to be predicted.
+"""The metric: one scale per column, learned from the target.
 
 The diagonal of the average gradient outer product (recursive feature machines, [Radhakrishnan24]_):
 fit f by kernel ridge regression on s∘x, take the mean square of ∂f/∂x_l over the rows for the next

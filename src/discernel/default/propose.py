@@ -1,4 +1,4 @@
-"""The default's kernels: proposed from the rows and what is to be predicted."""
+"""The proposal of the default: kernels on a learned metric, their weights and λ."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def propose_kernels(
     random_state: Any = None,
     device: Device | None = None,
 ) -> Proposal:
-    """Return the kernels that predict rows best that had no part in choosing them.
+    """Return the kernels that predict held-out rows best.
 
     Parameters
     ----------
@@ -253,9 +253,9 @@ def scaled_kernels(
 
 
 def menu_kernels(X: FloatArray, spreads: tuple[float, ...]) -> list[Kernel]:
-    """Return the kernels of the menu without a metric: what the default's kernels cost.
+    """Return the kernels of the menu without a metric, to forecast the cost of the default.
 
-    Their widths, which that does not depend on, are those of a few rows.
+    Their widths, which do not change the cost, are those of a few rows.
     """
     rows = divided_columns(draw_rows(X, _FEW_ROWS), spreads)
     return scaled_kernels(np.ones(rows.shape[1]), spreads, rows)

@@ -67,9 +67,8 @@ class Ridge:
         return self._root * self._factor(combined, regularization).solve(self._right)
 
     def predict(self, combined: Any, regularization: float) -> FloatArray:
-        """Return what the fit with a combined kernel predicts for the held-out rows."""
-        coef = self._factor(combined, regularization).solve(self._right)
-        return self._predicted(combined, coef)
+        """Return the predictions for the held-out rows of the fit with a combined kernel."""
+        return self._predicted(combined, self._factor(combined, regularization).solve(self._right))
 
     def leave_one_out_error(self, combined: Any, regularization: float) -> float:
         """Return the mean square of leave-one-out errors of the fitted rows, times √ω."""

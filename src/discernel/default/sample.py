@@ -1,4 +1,4 @@
-"""The rows that kernels are chosen on, and how they are divided into folds."""
+"""The sample of rows that kernels are chosen on, and its folds."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Sample:
 
     @property
     def weights(self) -> SampleWeights:
-        """How much each row counts."""
+        """The weights of the rows."""
         return self.target.row_weights
 
     @property
@@ -84,7 +84,7 @@ def draw_sample(
 
 
 def _sorted(rows: FloatArray) -> Positions:
-    """Return an order of rows that depends on what is in them, but not on the units of columns."""
+    """Return an order of rows that depends on their values, but not on the units of columns."""
     first = np.argsort(rows[:, 0], kind="stable")
     if (np.diff(rows[first, 0]) > 0).all():  # the others would not be looked at
         return first

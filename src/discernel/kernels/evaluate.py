@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from discernel.arrays import Buffers, FloatArray, n_rows
+from discernel.arrays import Buffers, Device, FloatArray, n_rows
 from discernel.kernels.base import Kernel
 from discernel.kernels.columns import Table
-from discernel.kernels.pairs import Called
+from discernel.kernels.pairs import check_shape
 from discernel.kernels.terms import (
+    IDENTITY,
     LEAST_EXPONENT,
     LEAST_SINGLE_EXPONENT,
     Key,
@@ -29,8 +30,11 @@ _MOST_SQUARINGS = 6
 _TINY, _SINGLE_TINY = math.exp(0.5 * LEAST_EXPONENT), math.exp(0.5 * LEAST_SINGLE_EXPONENT)
 
 #: A kernel's position and how often the matrix before it is to be squared; None: it is made of
-#: the pairwise matrix.
-Step = tuple[int, int | None]
+#: pairwise matrices.
+Step: TypeAlias = tuple[int, int | None]
+#: Which pairwise matrices a kernel is made of, and these matrices.
+Keys: TypeAlias = tuple[Key, ...]
+Bases: TypeAlias = dict[Key, Any]
 
 
 def is_dense(X: Any) -> bool:
@@ -42,24 +46,33 @@ def is_dense(X: Any) -> bool:
 class PreparedRows:
     """Rows, and what the pairwise matrices of some kernels need of them, computed once.
 
-    A slice of them costs next to nothing. `KernelSet.prepare` makes them.
+    A slice of them costs next to nothing. `KernelSet.prepare` makes them for NumPy; `on` sends
+    what was prepared to a device.
     """
 
     rows: Any
-    bases: dict[Key, Any]
+    bases: Bases
+    device: Device | None = None
+    is_single: bool = False
 
-    def single(self, keys: Iterable[Key | None]) -> PreparedRows | None:
+    def single(self, keys: Iterable[Keys]) -> PreparedRows | None:
         """Return the same rows of single precision, for kernels of some `KernelSet.keys`.
 
         None where a kernel has none: those of squared distances of several columns have.
         """
-        bases = {key: key and key[0].single(self.bases[key]) for key in keys}
-        found = {key: base for key, base in bases.items() if key is not None and base is not None}
+        wanted = {key for each in keys for key in each}
+        bases = {key: key[0].single(self.bases[key]) for key in wanted}
+        found = {key: base for key, base in bases.items() if base is not None}
         return PreparedRows(self.rows, found) if len(found) == len(bases) else None
+
+    def on(self, device: Device, *, single: bool = False) -> PreparedRows:
+        """Return the same rows on a device, whose matrices are then made there."""
+        bases = {key: key[0].put(base, device, single) for key, base in self.bases.items()}
+        return PreparedRows(self.rows, bases, device, single)
 
     def __getitem__(self, rows: Any) -> PreparedRows:
         bases = {key: base[rows] for key, base in self.bases.items()}
-        return PreparedRows(self.rows[rows], bases)
+        return replace(self, rows=self.rows[rows], bases=bases)
 
 
 class KernelSet:
@@ -71,26 +84,32 @@ class KernelSet:
         The kernels, resolved.
     terms : list of tuple of Term
         Their `Kernel.terms`.
-    keys : list of (PairKind, View) or None
-        The pairwise matrix that each kernel is a function of; None for those of several, and for
-        those that are only called.
+    keys : list of tuple of (PairKind, View)
+        The pairwise matrices that each kernel is made of.
     direct : list of int
-        The positions of the latter.
-    groups : dict of (PairKind, View) to list of (int, int or None)
-        For every pairwise matrix that is shared, the kernels made of it, in the order in which
-        each follows from the one before.
+        The positions of kernels that are only called, or have such a kernel in them.
+    groups : dict of tuple of (PairKind, View) to list of (int, int or None)
+        The kernels that are made of the same pairwise matrices, in the order in which each follows
+        from the one before.
     """
 
     def __init__(self, kernels: Sequence[Kernel]) -> None:
         self.kernels = list(kernels)
         self.terms = [kernel.terms() for kernel in kernels]
-        self.keys = [_common_key(terms) for terms in self.terms]
-        self.direct = [position for position, key in enumerate(self.keys) if key is None]
-        positions: dict[Key, list[int]] = {}
-        for position, key in enumerate(self.keys):
-            if key is not None:
-                positions.setdefault(key, []).append(position)
-        self.groups = {key: self._steps(found) for key, found in positions.items()}
+        self.keys = [
+            tuple(dict.fromkeys(atom.key for term in terms for atom in term.atoms))
+            for terms in self.terms
+        ]
+        self.direct = [
+            position
+            for position, keys in enumerate(self.keys)
+            if not all(pair.is_prepared for pair, _ in keys)
+        ]
+        self._decays = [_decay(terms) for terms in self.terms]
+        positions: dict[Keys, list[int]] = {}
+        for position, keys in enumerate(self.keys):
+            positions.setdefault(keys, []).append(position)
+        self.groups = {keys: self._steps(found) for keys, found in positions.items()}
 
     def of(self, positions: Iterable[int]) -> KernelSet:
         """Return some of the kernels."""
@@ -104,64 +123,120 @@ class KernelSet:
         """
         bases = {
             (pair, view): pair.rows(view.of(X), None if like is None else like.bases[pair, view])
-            for pair, view in self.groups
+            for keys in self.groups
+            for pair, view in keys
         }
         return PreparedRows(X, bases)
 
     def matrices(
-        self, X: PreparedRows, Z: PreparedRows | None = None, buffers: Buffers | None = None
-    ) -> Iterator[tuple[int, FloatArray]]:
+        self,
+        X: PreparedRows,
+        Z: PreparedRows | None = None,
+        buffers: Buffers | None = None,
+        *,
+        aligned: bool = False,
+    ) -> Iterator[tuple[int, Any]]:
         """Yield every kernel's position and matrix, which is to be read, not changed.
 
         Kernels on the same columns share distances or inner products, and come one after another,
-        so that only one shared matrix is alive at a time. Of exponentials whose factors differ by
-        a power of two, such as a ladder of widths, only the widest is an exponential; the others
-        are squares.
+        so that only their shared matrices are alive at a time. By NumPy, of exponentials whose
+        factors differ by a power of two, such as a ladder of widths, only the widest is an
+        exponential; the others are squares. Of rows on a device, matrices are made there; what
+        only NumPy can compute, such as a user's callable, is sent there.
 
         Parameters
         ----------
         X : PreparedRows
             Rows, from `prepare`.
         Z : PreparedRows, optional
-            Other rows; by default X.
+            Other rows; by default X. On a device, they are always given.
         buffers : Buffers, optional
             Where matrices are made: each is then lost when the next one is asked for. By default
             each is a new array.
+        aligned : bool, default=False
+            On a device, whether Z begins with the rows of X, or X with those of Z: distances there
+            are then exactly 0.
         """
-        for position in self.direct:
-            yield position, self.direct_matrix(position, X.rows, None if Z is None else Z.rows)
-        yield from self.shared_matrices(X, Z, buffers)
-
-    def direct_matrix(self, position: int, X: Any, Z: Any | None = None) -> FloatArray:
-        """Return the matrix of one kernel that shares nothing, or raise an error with its name."""
-        return Called(self.kernels[position]).entries(X, Z)
-
-    def shared_matrices(
-        self, X: PreparedRows, Z: PreparedRows | None = None, buffers: Buffers | None = None
-    ) -> Iterator[tuple[int, FloatArray]]:
-        """Yield what `matrices` does, without the kernels that share nothing."""
-        shape = n_rows(X.rows), n_rows(X.rows if Z is None else Z.rows)
-        for key, steps in self.groups.items():
-            out = None if buffers is None else buffers("base", shape)
-            base = key[0].tile(X.bases[key], None if Z is None else Z.bases[key], out)
-            yield from self._from_base(steps, base, buffers)
+        for keys, steps in self.groups.items():
+            bases = self._pairwise(keys, X, Z, buffers, aligned)
+            yield from self._made_of(steps, bases, buffers, X.device)
 
     def matrices_of(
-        self, base: FloatArray, buffers: Buffers | None = None
+        self, bases: Bases, buffers: Buffers | None = None
     ) -> Iterator[tuple[int, FloatArray]]:
-        """Yield what `matrices` does, of kernels that all share one pairwise matrix."""
-        (steps,) = self.groups.values()
-        yield from self._from_base(steps, base, buffers)
+        """Yield what `matrices` does by NumPy, from pairwise matrices that are known."""
+        for steps in self.groups.values():
+            yield from self._made_of(steps, bases, buffers, None)
 
-    def _from_base(
-        self, steps: list[Step], base: FloatArray, buffers: Buffers | None
-    ) -> Iterator[tuple[int, FloatArray]]:
-        matrix, least = base, None
-        tiny = _SINGLE_TINY if base.dtype == np.float32 else _TINY
+    def weighted_sum(
+        self,
+        factors: FloatArray,
+        X: PreparedRows,
+        Z: PreparedRows | None = None,
+        buffers: Buffers | None = None,
+        *,
+        aligned: bool = False,
+    ) -> Any:
+        """Return Σ f_i k_i, with one factor per kernel; it may be changed.
+
+        The other parameters are those of `matrices`.
+        """
+        device = X.device
+        if device is None:
+            return add_up(self.matrices(X, Z, buffers), factors, buffers)
+        shape = n_rows(X.rows), n_rows(X.rows if Z is None else Z.rows)
+        total = device.zeros(shape, single=X.is_single)
+        for keys, steps in self.groups.items():
+            bases = self._pairwise(keys, X, Z, buffers, aligned)
+            positions = [position for position, _ in steps]
+            rates = [self._rate(position) for position in positions]
+            if device.fused is not None and all(rates):
+                found = np.array(rates), factors[positions]
+                device.fused.add_exponentials(total, bases[keys[0]], *found)
+                continue
+            for position, matrix in self._made_of(steps, bases, buffers, device):
+                total += matrix * float(factors[position])
+        return total
+
+    def _pairwise(
+        self,
+        keys: Keys,
+        X: PreparedRows,
+        Z: PreparedRows | None,
+        buffers: Buffers | None,
+        aligned: bool,
+    ) -> Bases:
+        """Return the pairwise matrices of a group of kernels; see `matrices`."""
+        other, found = X if Z is None else Z, {}
+        shape = n_rows(X.rows), n_rows(other.rows)
+        for place, (pair, view) in enumerate(keys):
+            left, right = X.bases[pair, view], other.bases[pair, view]
+            if X.device is None:
+                out = None if buffers is None else buffers(f"base {place}", shape)
+                base = pair.tile(left, None if Z is None else right, out)
+            else:
+                base = pair.tile_on(X.device, left, right, X.is_single)
+                if aligned and pair.is_distance:
+                    base = X.device.clear_diagonal(base)  # not what rounding leaves there
+            if pair.is_prepared:
+                check_shape(self.kernels[self.groups[keys][0][0]], base, shape)
+            found[pair, view] = base
+        return found
+
+    def _made_of(
+        self, steps: list[Step], bases: Bases, buffers: Buffers | None, device: Device | None
+    ) -> Iterator[tuple[int, Any]]:
+        """Yield the kernels that are made of the same pairwise matrices, with their positions."""
+        matrix: Any = None
+        least: float | None = None
         for position, squarings in steps:
+            if device is not None:
+                yield position, self._on_device(position, bases, device)
+                continue
             if squarings is None:
-                matrix, least = _made_of(self.terms[position], base, buffers), None
+                matrix, least = _values(self.terms[position], bases, buffers), None
             for already in range(squarings or 0):
+                tiny = _SINGLE_TINY if matrix.dtype == np.float32 else _TINY
                 fresh = buffers is None and already == 0
                 least = float(matrix.min()) if least is None else least * least
                 if least < tiny:
@@ -170,22 +245,24 @@ class KernelSet:
                 matrix = np.square(matrix, out=None if fresh else matrix)
             yield position, matrix
 
-    def decay(self, position: int) -> tuple[str, float] | None:
-        """Return the kind and rate of a kernel that is one exponential; None for others.
+    def _on_device(self, position: int, bases: Bases, device: Device) -> Any:
+        """Return a kernel of pairwise matrices that are on a device."""
+        rate, xp = self._rate(position), device.xp
+        if device.fused is not None and rate is not None:
+            return device.fused.exponential(bases[self.keys[position][0]], rate)
+        return combine(self.terms[position], lambda atom: atom.function.values(bases[atom.key], xp))
 
-        Those of one pairwise matrix and one kind are powers of each other.
-        """
-        factor, atom = single_atom(self.terms[position]) or (0.0, None)
-        if atom is None or factor != 1 or atom.function.decay is None:
-            return None
-        return atom.function.kind, atom.function.decay
+    def _rate(self, position: int) -> float | None:
+        """Return the rate c of a kernel exp(−c·p) of its pairwise matrix; None for others."""
+        kind, rate = self._decays[position] or ("", 0.0)
+        return rate if kind == "exp" else None
 
     def _steps(self, positions: list[int]) -> list[Step]:
-        """Return how to go through kernels of one pairwise matrix."""
+        """Return how to go through kernels that are made of the same pairwise matrices."""
         steps: list[Step] = []
         chains: dict[str, list[tuple[float, int]]] = {}
         for position in positions:
-            decay = self.decay(position)
+            decay = self._decays[position]
             if decay is None:
                 steps.append((position, None))
             else:
@@ -201,18 +278,41 @@ class KernelSet:
         return steps
 
 
-def _common_key(terms: Terms) -> Key | None:
-    """Return the one pairwise matrix of prepared rows that a kernel is made of; None: another."""
-    first, *others = dict.fromkeys(atom.key for term in terms for atom in term.atoms)
-    return None if others or not first[0].is_prepared else first
+def add_up(
+    matrices: Iterable[tuple[int, FloatArray]],
+    factors: Sequence[float] | FloatArray,
+    buffers: Buffers | None,
+) -> FloatArray:
+    """Return Σ f_i K_i of positions and matrices of NumPy, in a buffer if there are some."""
+    total: Any = None
+    for position, matrix in matrices:
+        name = "total" if total is None else "term"
+        out = None if buffers is None else buffers(name, matrix.shape)
+        term = np.multiply(matrix, factors[position], out=out)
+        total = term if total is None else np.add(total, term, out=total)
+    return np.asarray(total)
 
 
-def _made_of(terms: Terms, base: FloatArray, buffers: Buffers | None) -> FloatArray:
-    """Return a kernel of one pairwise matrix, in a buffer if there is one."""
+def _decay(terms: Terms) -> tuple[str, float] | None:
+    """Return the kind and rate of a kernel that is one exponential; None for others.
+
+    Those of one pairwise matrix and one kind are powers of each other.
+    """
+    factor, atom = single_atom(terms) or (0.0, None)
+    if atom is None or factor != 1 or atom.function.decay is None:
+        return None
+    return atom.function.kind, atom.function.decay
+
+
+def _values(terms: Terms, bases: Bases, buffers: Buffers | None) -> FloatArray:
+    """Return a kernel of pairwise matrices, in a buffer if it is made of one of them."""
     found = single_atom(terms)
     if found is None:
-        return np.asarray(combine(terms, lambda atom: atom.function(base)))
+        return np.asarray(combine(terms, lambda atom: atom.function(bases[atom.key])))
     factor, atom = found
+    base = bases[atom.key]
+    if factor == 1 and atom.function == IDENTITY:
+        return np.asarray(base)
     matrix = np.empty_like(base) if buffers is None else buffers("kernel", base.shape)
     atom.function.write(base, matrix)
     if factor != 1:

@@ -186,7 +186,7 @@ class WhereKnown(Wrapper, PairKind):
         [(_, found)] = KernelSet([self.kernel]).matrices(
             X.prepared, None if Z is None else Z.prepared
         )
-        matrix = found.copy()
+        matrix = np.array(found)
         matrix[X.missing] = other.means
         matrix[:, other.missing] = X.means[:, None]
         return matrix

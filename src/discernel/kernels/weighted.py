@@ -9,11 +9,13 @@ from typing import Any
 import joblib
 import numpy as np
 
-from discernel.arrays import Buffers, FloatArray, in_threads, larger_tiles, n_rows
+from discernel.arrays import Buffers, Device, FloatArray, in_threads, larger_tiles, n_rows
 from discernel.exceptions import InvalidInputError
-from discernel.kernels.base import Kernel
+from discernel.kernels.base import Combination, Kernel
 from discernel.kernels.evaluate import KernelSet, is_dense
+from discernel.kernels.expansion import Expansion, squared_gradient
 from discernel.kernels.pairs import check_shape
+from discernel.kernels.terms import Term
 
 #: Rows and entries of a tile of dense rows: 512 KiB, of which a core holds four in its cache.
 _TILE_ROWS, _TILE_ENTRIES = 256, 2**16
@@ -88,6 +90,21 @@ class WeightedKernels:
             total += factor * kernel.diagonal(X)
         return total
 
+    def squared_gradient(
+        self, X: Any, coef: FloatArray, Z: Any, device: Device | None = None
+    ) -> FloatArray:
+        """Return the mean over the rows x of X of Σ_c (∂f_c/∂x_l)², of shape (n_features,).
+
+        As `Kernel.squared_gradient`, of f_c(x) = Σ_j coef_jc Σ_i c_i k_i(x, z_j). Kernels that
+        share distances cost little more than one. It is computed on a device if one is given.
+        """
+        terms = [
+            Term(float(factor) * each, atoms)
+            for factor, kernel in zip(self.coefficients, self.kernels, strict=True)
+            for each, atoms in kernel.terms()
+        ]
+        return squared_gradient(Combination(tuple(terms)), Expansion.of(X, coef, Z, device))
+
     # ---- tiles -------------------------------------------------------------------------------
 
     def each_tile(self, X: Any, Z: Any, n_columns: int, use: Use) -> None:
@@ -98,7 +115,9 @@ class WeightedKernels:
         precomputed kernels, there are ``n_columns`` training rows and Z is None.
         """
         kernels, m, factors = KernelSet(self.kernels), n_columns, self.coefficients
-        tiled, training = is_dense(X) and is_dense(Z), kernels.prepare(Z)
+        shared = [i for i in range(len(self.kernels)) if i not in kernels.direct]
+        together = kernels.of(shared) if kernels.direct else kernels
+        tiled, training = is_dense(X) and is_dense(Z), together.prepare(Z)
         block, entries = max(1, _BLOCK_BYTES // (8 * m)), n_rows(X) * m * len(self.kernels)
         in_turn = entries < _THREADED_ENTRIES or not all(k.thread_safe for k in self.kernels)
         n_threads = 1 if in_turn else int(joblib.cpu_count())
@@ -111,20 +130,13 @@ class WeightedKernels:
                 matrix = check_shape(kernel, kernel(X[rows], Z), (rows.stop - rows.start, m))
                 with _not_finite_is_found_later():
                     use(rows, slice(0, m), matrix * factors[position], buffers)
-            for tile in slices(rows, height) if kernels.groups else ():
-                new = kernels.prepare(X[tile], training)
+            for tile in slices(rows, height) if shared else ():
+                new = together.prepare(X[tile], training)
                 for columns in slices(slice(0, m), width):
-                    shape = tile.stop - tile.start, columns.stop - columns.start
-                    out = total = buffers("total", shape)
                     with _not_finite_is_found_later():
-                        for position, matrix in kernels.shared_matrices(
-                            new, training[columns], buffers
-                        ):
-                            check_shape(self.kernels[position], matrix, shape)
-                            np.multiply(matrix, factors[position], out=out)
-                            if out is not total:
-                                total += out
-                            out = buffers("term", shape)
+                        total = together.weighted_sum(
+                            factors[shared], new, training[columns], buffers
+                        )
                         use(tile, columns, total, buffers)
 
         blocks = slices(slice(0, n_rows(X)), block if kernels.direct else height)

@@ -193,7 +193,7 @@ class _FewRows:
         """Return the products; None where kernels share no pairwise matrices of numbers."""
         kernels = KernelSet(kernel.kernels)
         is_array = isinstance(kernel.rows, np.ndarray) and kernel.rows.dtype != object
-        if not len(coef) or kernels.direct or not kernels.groups or not is_array:
+        if not len(coef) or kernels.direct or not kernels.kernels or not is_array:
             return None
         most_rows = _FEW_ENTRIES // (len(coef) * len(kernel.kernels))
         kept, product = kernels.prepare(kernel.rows), kernel.centering.of_product(coef)
@@ -201,12 +201,9 @@ class _FewRows:
 
     def product(self, X: FloatArray) -> FloatArray:
         """Return what `CombinedKernel.product` returns."""
-        total: Any = None
         new, coefficients = self.kernels.prepare(X, self.kept), self.kernel.coefficients
         with np.errstate(invalid="ignore", over="ignore"):  # found below
-            for position, matrix in self.kernels.shared_matrices(new, self.kept):
-                part = coefficients[position] * matrix
-                total = part if total is None else np.add(total, part, out=total)
+            total = self.kernels.weighted_sum(coefficients, new, self.kept)
             if self.kernel.centering.ignores_constants:
                 # Without what all entries of a row share, products do not lose its digits.
                 total -= total[:, :1].copy()

@@ -8,7 +8,6 @@ columns.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,8 @@ from numpy.typing import NDArray
 
 from discernel.arrays import Buffers, FloatArray
 from discernel.kernels.base import Combination
-from discernel.kernels.evaluate import KernelSet
-from discernel.kernels.terms import Key, Term, combine
+from discernel.kernels.evaluate import KernelSet, add_up
+from discernel.kernels.terms import Key, Term
 from discernel.kernels.weighted import WeightedKernels
 from discernel.model.rows import dense, mixed_rows
 
@@ -69,7 +68,7 @@ class SwappedKernels:
                     parts.setdefault(keys, []).append(Term(float(coefficient) * factor, atoms))
         self._pairs = {key: _Pairs(key, Z, n_columns) for key in frozenset().union(*parts)}
         #: Parts of the kernel, and the pairwise matrices that each is made of.
-        self._functions = [(keys, _function(keys, terms)) for keys, terms in parts.items()]
+        self._functions = [(keys, _function(terms)) for keys, terms in parts.items()]
 
     def swap(self, X: Any, buffers: Buffers) -> Swap:
         """Return how the kernel changes with the columns of rows, in a buffer."""
@@ -103,29 +102,8 @@ class SwappedKernels:
         return changes
 
 
-def _function(keys: frozenset[Key], terms: list[Term]) -> Evaluate:
+def _function(terms: list[Term]) -> Evaluate:
     """Return the function of terms that are made of the same pairwise matrices."""
-    (pair, view), *others = keys
-    if others or not pair.is_prepared:
-        return lambda bases, _: np.asarray(
-            combine(terms, lambda atom: atom.function(bases[atom.key]))
-        )
     kernels = KernelSet([Combination((Term(1.0, atoms),)) for _, atoms in terms])
-    return partial(_ladder, (pair, view), kernels, [factor for factor, _ in terms])
-
-
-def _ladder(
-    key: Key,
-    kernels: KernelSet,
-    weights: Sequence[float],
-    bases: dict[Key, FloatArray],
-    buffers: Buffers,
-) -> FloatArray:
-    """Return a sum of kernels of one pairwise matrix, which share exponentials."""
-    out = total = buffers("total", bases[key].shape)
-    for position, matrix in kernels.matrices_of(bases[key], buffers):
-        np.multiply(matrix, weights[position], out=out)
-        if out is not total:
-            total += out
-        out = buffers("term", total.shape)
-    return total
+    weights = [factor for factor, _ in terms]
+    return lambda bases, buffers: add_up(kernels.matrices_of(bases, buffers), weights, buffers)

@@ -14,7 +14,6 @@ import numpy as np
 from discernel.arrays import Buffers, Device, draw_rows, n_rows, one_blas_thread
 from discernel.bank.device import is_refined
 from discernel.kernels import Kernel
-from discernel.kernels.device import DeviceKernels
 from discernel.kernels.evaluate import KernelSet
 from discernel.progress.deadline import Clock
 
@@ -128,11 +127,10 @@ def measure_device(kernels: Sequence[Kernel], X: Any, device: Device) -> Speed:
         return Speed(rate, _READ * len(kernels))
     kernel_set = KernelSet(kernels)
     rows = draw_rows(X, _ROWS_ON_GPU if device.is_cuda and not kernel_set.direct else _FEW)
-    on_device = DeviceKernels(kernel_set, kernel_set.prepare(rows), device)
-    every = slice(0, len(rows))
+    there = kernel_set.prepare(rows).on(device)
 
     def compute() -> None:
-        for _, matrix in on_device.strips(every, every):
+        for _, matrix in kernel_set.matrices(there, there, aligned=True):
             device.xp.sum(matrix, axis=0)
         float(device.zeros((1,))[0])  # waits for all that was asked for before
 

@@ -1,8 +1,8 @@
-"""What a criterion is, from what a user writes down to a function of the weights.
+"""Criteria, and the programs that they become: functions of the kernel weights.
 
-A `Criterion` is what a user asks for: ``RKDA()``, ``Alignment(epsilon=1e-2)``. With kernels, a
-target and λ it becomes a `Program`, which a solver minimises over the simplex. Solvers know no
-criterion: they ask a program for what it offers.
+A `Criterion` is a value of the parameter ``criterion``: ``RKDA()``, ``Alignment(epsilon=1e-2)``.
+With kernels, a target and λ it becomes a `Program`, which a solver minimises over the simplex.
+Solvers know no criterion: they call the methods that a program offers.
 
 =================== ======================================= ====================================
 offer               what it is                              who asks for it
@@ -66,7 +66,7 @@ class Point(ABC):
 
     @property
     def error(self) -> float:
-        """How far the criterion at the weights can be above ``value``; infinite: nothing is known.
+        """An upper bound of the criterion at the weights less ``value``; infinite if unknown.
 
         Rounding, and whatever else keeps the value from being exact.
         """
@@ -79,7 +79,7 @@ class Point(ABC):
 
     @property
     def gap(self) -> float:
-        """How far the value can be above the smallest one at most, relative to itself."""
+        """An upper bound of the distance to the smallest value, relative to the value."""
         return relative_gap(self.value, self.bound, self.error)
 
 
@@ -102,7 +102,7 @@ def relative_gap(value: float, bound: float, error: float = 0.0) -> float:
 
 @dataclass(frozen=True)
 class Split:
-    """What the weights of a program say.
+    """The weights of a program, split into kernel weights and other learned numbers.
 
     Attributes
     ----------
@@ -123,7 +123,7 @@ class Split:
 
 
 class Program(ABC):
-    """A criterion for some kernels and a target: what is left is to find weights.
+    """A criterion for given kernels and a target, to be solved for the weights.
 
     Attributes
     ----------
@@ -143,7 +143,7 @@ class Program(ABC):
         return value
 
     def split(self, weights: FloatArray) -> Split:
-        """Return what weights of the program say of the kernels."""
+        """Return the weights of the kernels, and λ where the program has learned it."""
         return Split(weights)
 
 
@@ -152,7 +152,7 @@ class ConvexProgram(Program):
 
     @abstractmethod
     def at(self, weights: FloatArray) -> Point:
-        """Return the value at some weights, and what else there is to know of it."""
+        """Return the program at some weights: its value, derivatives and bound."""
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ def offers(program: Program, *names: str) -> bool:
 
 
 class Criterion(ABC):
-    """What to learn weights by; a subclass says how by its `program`.
+    """A rule to learn kernel weights by, which its `program` states.
 
     A string such as ``"rkda"`` stands for an object of a subclass with its defaults. One of your
     own goes wherever those do.
@@ -245,7 +245,7 @@ class Criterion(ABC):
         """
 
     def on_bank(self, bank: Bank) -> Criterion:
-        """Return the criterion with what depends on the candidates fixed, or raise a clear error.
+        """Return the criterion for the candidates of a bank, or raise a clear error.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Column generation: many kernels, of which few have weight."""
+"""Column generation, for many kernels with few positive weights."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MAX_STEPS = 1000
 
 
 class _Survivors:
-    """The kernels that may have weight at an optimum, and what is known of them.
+    """The kernels that may have weight at an optimum, with their norms and energies.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class _Survivors:
         return float(few.lower_bound(dual, energies=self.energies))
 
     def screen(self, value: float, dual: FloatArray) -> None:
-        """Drop for good what cannot have weight."""
+        """Drop the kernels that have no weight at any optimum."""
         ball = self.program.dual_ball(value, dual, self.energies)
         stay = ball.can_enter(self.energies, self.lengths, self.norms, self.noise)
         self.positions, self.norms = self.positions[stay], self.norms[stay]

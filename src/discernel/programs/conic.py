@@ -55,7 +55,7 @@ class _Conic:
         return bool(problem.status == cp.OPTIMAL)
 
     def _time_limit(self) -> dict[str, float]:
-        """Return the option that has a conic solver end in time, where there is a deadline."""
+        """Return the option with the time limit of a conic solver; empty without a deadline."""
         name, seconds = _TIME_LIMITS.get(self.backend), seconds_left()
         return {} if name is None or seconds == float("inf") else {name: max(seconds, 0.01)}
 

@@ -53,7 +53,7 @@ class FisherRatioPoint(Point):
 
     @cached_property
     def error(self) -> float:
-        """How far the value can be too small: β is not exactly the best, and sums are rounded.
+        """An upper bound of how much the value is too small: β is inexact, and sums are rounded.
 
         Another feasible β is lower by at most rᵀN⁻¹r/λ, where r is Nβ less its class means and
         N = λD + G is at least λ times the smaller class size.

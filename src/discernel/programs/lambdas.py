@@ -17,7 +17,7 @@ FLAT = 0.01
 
 @dataclass(frozen=True)
 class Rule:
-    """Which λ are tried, and which of those is taken.
+    """The rule of a search: the λ that are tried, and the one that is taken.
 
     Attributes
     ----------

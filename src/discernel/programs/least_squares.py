@@ -19,7 +19,7 @@ from discernel.bank import System
 
 
 class LeastSquares(Protocol):
-    """A fit with an intercept, as far as what is made of it needs to know."""
+    """The interface of a least-squares fit with an intercept."""
 
     @property
     def coef(self) -> FloatArray:
@@ -56,7 +56,7 @@ class LeastSquares(Protocol):
 
 @dataclass(frozen=True)
 class LeftOutRows:
-    """Some training rows, and what the fit is without each of them.
+    """The fits without each of some training rows.
 
     With a_i the fit to 1 at row i and 0 at all others, the fit without row i is
     f_{−i}(x) = f(x) − a_i(x) e_i, where e_i = t_i − f_{−i}(x_i) is its error at that row.
@@ -129,7 +129,7 @@ class KernelLeastSquares:
 
     @property
     def n_samples(self) -> int:
-        """How many rows it is fitted to."""
+        """The number of training rows."""
         return len(self._targets)
 
     @property
@@ -171,7 +171,7 @@ class KernelLeastSquares:
         return np.asarray(self._dual / diagonal[:, None])
 
     def left_out(self, rows: NDArray[np.intp]) -> LeftOutRows:
-        """Return what the fit is without each of some rows, with all that it stands for.
+        """Return the fits without each of some rows.
 
         Parameters
         ----------

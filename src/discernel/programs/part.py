@@ -1,4 +1,4 @@
-"""Learning on some of the samples, for use on all of them."""
+"""A part of the samples, to start learning on."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Part(NamedTuple):
 
     @property
     def unseen(self) -> NDArray[np.bool_]:
-        """Which kernels of all samples are constant on these, so that nothing is known of them."""
+        """The kernels of all samples that are constant on these, with unknown weights."""
         return ~np.isin(np.arange(self.bank.n_candidates), self.bank.kept)
 
 

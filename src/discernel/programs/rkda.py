@@ -39,7 +39,7 @@ from discernel.arrays import (
     quadratic_forms,
     weighted_sum,
 )
-from discernel.bank import Bank, Matrices, Subspace, WithIdentity
+from discernel.bank import Bank, Matrices, StoredMatrices, WithIdentity
 from discernel.exceptions import InvalidInputError, check_number
 from discernel.programs.base import ConicModel, ConvexProgram, Criterion, Point, Split
 from discernel.programs.screening import DualBall
@@ -73,7 +73,7 @@ class RKDAPoint(Point):
 
     @cached_property
     def error(self) -> float:
-        """How far the value can be too small: B is not exactly N⁻¹T, and sums are rounded.
+        """An upper bound of how much the value is too small: B is inexact, and sums are rounded.
 
         ⟨R, N⁻¹R⟩ ≤ ‖R‖²/ρ with the residual R = T − NB.
         """
@@ -100,7 +100,7 @@ class RKDAPoint(Point):
 
     @cached_property
     def directions(self) -> FloatArray:
-        """How B changes with the weights, −∂B/∂w_i = N⁻¹K_iB: kernels first, then as B."""
+        """The derivatives −∂B/∂w_i = N⁻¹K_iB by the weights: kernels first, then as B."""
         n_kernels, n_samples, _ = self._products.shape
         columns = self._products.transpose(1, 0, 2).reshape(n_samples, -1)
         # They only say where to go: the bound of a step, and the value, do not depend on them.
@@ -133,7 +133,7 @@ class RKDAProgram(ConvexProgram):
 
     _point: ClassVar[type[RKDAPoint]] = RKDAPoint
 
-    def __init__(self, bank: Bank, target: Target, regularization: float) -> None:
+    def __init__(self, bank: Matrices, target: Target, regularization: float) -> None:
         self.bank, self.target = bank, target
         self.scores = target.scores
         self.ridge = self.bound_ridge = regularization
@@ -198,8 +198,10 @@ class RKDAProgram(ConvexProgram):
         basis : ndarray of shape (n_samples, n_columns)
             Orthonormal columns S that span it.
         """
+        matrices = self.bank.compressed(basis)
+        matrices = 0.5 * (matrices + matrices.transpose(0, 2, 1))
         model = copy.copy(self)
-        model.bank = Subspace(self.bank.compressed(basis), self.bank.rounding)
+        model.bank = StoredMatrices(matrices, self.bank.rounding)
         model.scores = matmul(basis.T, self.scores)
         return model
 
@@ -327,7 +329,7 @@ class RKDAProgram(ConvexProgram):
 
 
 def _orthogonal_to_ones(bank: Matrices) -> FloatArray:
-    """Return an orthonormal basis of the vectors that sum to 0: what centred kernels act on."""
+    """Return an orthonormal basis of the vectors that sum to 0, on which centred kernels act."""
     if bank.sample_weights is None:
         return np.asarray(scipy.linalg.helmert(bank.n_samples)).T
     return np.asarray(scipy.linalg.null_space(bank.sample_weights.roots[None]))

@@ -1,4 +1,4 @@
-"""Which kernels can have weight at an optimum of `rkda`, from a duality gap.
+"""Safe screening: the kernels that can have weight at an optimum of `rkda`, by a duality gap.
 
 With P(w) = ⟨T, N(w)⁻¹T⟩, N(w) = λI + Σ w_iK_i and q_i(B) = ⟨B, K_iB⟩, the criterion is
 

@@ -1,4 +1,4 @@
-"""Which criterion: whatever predicts left-out rows best."""
+"""The search for the weights that predict left-out rows best, over several criteria."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ import numpy as np
 
 from discernel.arrays import FloatArray
 from discernel.programs.lambdas import find_limit, lambda_grid
-from discernel.programs.lbfgs import choose_regularization, minimize_error, pull_to_equal
-from discernel.programs.loo import LeaveOneOutProgram
+from discernel.programs.loo import (
+    LeaveOneOutProgram,
+    choose_regularization,
+    minimize_error,
+    pull_to_equal,
+)
 from discernel.programs.newton import Newton
 from discernel.programs.part import Part, draw_part
 from discernel.programs.rkda import ShrunkRKDAProgram
@@ -82,7 +86,7 @@ class _Search:
         return best
 
     def try_rkda(self) -> None:
-        """Try the optimum of `rkda` for some λ, and what shrinkage makes of the best of them."""
+        """Try the optimum of `rkda` for some λ, and the best of them with some shrinkage."""
         weights = None
         for lam in self.lambdas:
             if self.must_stop():
@@ -252,7 +256,7 @@ class LBFGS:
 
 
 def _on_all(candidate: Candidate, part: Part) -> list[FloatArray]:
-    """Return what the weights of a part may be on all samples.
+    """Return the weights to try on all samples for those found on a part.
 
     Of kernels that are constant on the part nothing is known: they are part of the average, and
     `loo` is tried without them and with the equal share that the pull alone would give them.

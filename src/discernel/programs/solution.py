@@ -1,4 +1,4 @@
-"""What a solver returns, and what a user gets."""
+"""Solutions of solvers, and the learned kernel that users get."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FEW_SAMPLES = 500
 
 
 class Status(StrEnum):
-    """How a solver ended; `advice` says what to do about it.
+    """The reason why a solver ended, with `advice`.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class Status(StrEnum):
 
     @property
     def is_success(self) -> bool:
-        """Whether the solver did what was asked of it."""
+        """Whether the solver reached its goal."""
         return self in (
             Status.CONVERGED,
             Status.FLOOR,
@@ -51,7 +51,7 @@ class Status(StrEnum):
 
     @property
     def advice(self) -> str:
-        """What to do."""
+        """A sentence on what to do; empty where nothing is wrong."""
         return {
             Status.FLOOR: "The learned λ is the smallest allowed; give a number if it overfits.",
             Status.MAX_ITERATIONS: "Raise max_iter or tol.",
@@ -63,7 +63,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Progress:
-    """What a callback is told, once per iteration.
+    """The argument of a callback, once per iteration.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ Callback = Callable[[Progress], Any]
 
 
 class Monitor(Protocol):
-    """What a solver tells of its iterations."""
+    """A callable that solvers report their iterations to."""
 
     def __call__(
         self,
@@ -118,7 +118,7 @@ def silent(*_: Any, **__: Any) -> None:
 
 @dataclass(frozen=True)
 class Task:
-    """How a solver is to go about its work.
+    """The options of one run of a solver.
 
     Attributes
     ----------
@@ -160,7 +160,7 @@ class StoppedError(Exception):
 
 @dataclass(frozen=True)
 class Solution:
-    """What a solver found.
+    """The result of a solver.
 
     Attributes
     ----------
@@ -261,7 +261,7 @@ class Candidate:
         return self.error + self.pull
 
     def describe(self, by_folds: bool) -> CandidateFacts:
-        """Return what there is to say of the candidate, as plain data."""
+        """Return the facts about the candidate, as plain data."""
         is_probability = self.accuracy is not None
         return CandidateFacts(
             name=candidate_label(self.name, self.strength, by_folds),
@@ -364,7 +364,7 @@ class LearnedKernel:
 
     @property
     def regularization_advice(self) -> str:
-        """What to make of a λ at the limit of those considered; empty where it is not."""
+        """Advice for a λ at the limit of those considered; empty for any other."""
         found = f"λ = {self.regularization:.1e} is the {self.regularization_at_limit} considered. "
         return {
             None: "",
@@ -388,7 +388,7 @@ class LearnedKernel:
 
     @property
     def certificate(self) -> str:
-        """What is certified of the weights, in a sentence."""
+        """The certificate of the weights, in a sentence."""
         if self.considered:
             return (
                 "No certificate: the weights were chosen by how well held-out rows are predicted, "
@@ -406,7 +406,7 @@ class LearnedKernel:
         )
 
     def describe(self, names: Sequence[str] = ()) -> LearnedFacts:
-        """Return what there is to say of the kernel, as plain data.
+        """Return the facts about the learned kernel, as plain data.
 
         Parameters
         ----------
@@ -446,7 +446,7 @@ class LearnedKernel:
         )
 
     def _repr_html_(self) -> str:
-        """Return weights as bars, and what the solver says, for a notebook."""
+        """Return weights as bars, and the result of the solver, for a notebook."""
         return notebook_html(self.describe().blocks())
 
 

@@ -1,4 +1,4 @@
-"""Weights that are not learned: equal ones, or those of the user; and what stands for a solver."""
+"""Weights that are not learned, equal or given, and the solver that returns them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class KnownWeights(Program):
 
 @dataclass(frozen=True)
 class NoSolver:
-    """Return the weights that a program has: there is nothing to be solved.
+    """Return the known weights of a program, without solving anything.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Some rows of many, where they stand, and what to say of a cell that cannot be."""
+"""Chunks of rows, where they stand, and errors for labels and weights that cannot be used."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from discernel.arrays import FloatArray, is_frame, is_sparse, n_rows
+from discernel.arrays import FloatArray, convert_rows, is_frame, is_sparse, n_rows
 from discernel.exceptions import InvalidInputError
+from discernel.kernels.columns import is_missing
 
 State = TypeVar("State")
 
 #: The least and the largest weight of a row but 0: sums of 1e18 of them are doubles.
 _WEIGHTS = 1e-290, 1e290
+_INFINITE = (float("inf"), float("-inf"))
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where the rows of a chunk stand.
+    """The place of a chunk among all rows.
 
     Attributes
     ----------
@@ -51,7 +53,7 @@ class Chunk:
     X : array, sparse matrix or dataframe of shape (n_rows, n_features)
         The rows.
     y : ndarray of shape (n_rows,) or None
-        What is to be predicted; None where it is not known.
+        The labels; None where they are not known.
     weights : ndarray of shape (n_rows,) or None
         How much each row counts; None: all the same.
     place : Place
@@ -62,6 +64,30 @@ class Chunk:
     y: NDArray[Any] | None
     weights: FloatArray | None
     place: Place
+
+    @classmethod
+    def of(cls, X: Any, y: Any, weights: Any, place: Place) -> Chunk:
+        """Return rows, labels and weights as arrays, or raise an error that names the row.
+
+        Every row has a label, and a weight that is a number; rows of weight 0 are absent.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or dataframe of shape (n_rows, n_features)
+            The rows.
+        y, weights : array-like of shape (n_rows,), or None
+            Their labels and weights.
+        place : Place
+            Where they stand.
+        """
+        labels = None if y is None else as_labels(y)
+        numbers = None if weights is None else as_weights(weights, place.name)
+        check_lengths(X, labels, numbers, place.name)
+        if labels is not None:
+            _refuse_missing_labels(labels, place)
+        if numbers is not None:
+            _refuse_bad_weights(numbers, place)
+        return cls(X, labels, numbers, place)
 
     @property
     def n_rows(self) -> int:
@@ -77,55 +103,74 @@ class Chunk:
             self.place,
         )
 
-    def checked(self) -> Chunk:
-        """Return the rows that count, or raise an error that names the row.
 
-        Every row has a label, and a weight that is a number; rows of weight 0 are absent.
-        """
-        if self.y is not None:
-            self._check_labels(self.y)
-        if self.weights is None:
-            return self
-        bad = np.flatnonzero(~(np.isfinite(self.weights) & (self.weights >= 0)))
-        if len(bad):
-            raise InvalidInputError(
-                f"Weights must be finite and at least 0. Got {self.weights[bad[0]]} in "
-                f"{self.place.of_row(int(bad[0]))}. Leave such rows out, or give them the weight 0."
-            )
-        least, most = _WEIGHTS
-        bad = np.flatnonzero((self.weights > most) | (self.weights < least) & (self.weights > 0))
-        if len(bad):
-            raise InvalidInputError(
-                f"Weights of rows in chunks must be 0, or from {least:g} to {most:g}, so that sums "
-                f"of them are doubles. Got {self.weights[bad[0]]:g} in "
-                f"{self.place.of_row(int(bad[0]))}. Multiply all weights by the same number, which "
-                "changes nothing, or give small ones the weight 0."
-            )
-        return self
+def check_lengths(X: Any, y: Any, weights: Any, name: str) -> None:
+    """Raise an error where there is not one label, or one weight, per row.
 
-    def _check_labels(self, y: NDArray[Any]) -> None:
-        if len(y) != self.n_rows:
+    Parameters
+    ----------
+    X : array, sparse matrix or dataframe of shape (n_rows, n_features)
+        The rows.
+    y, weights : ndarray or None
+        Their labels and weights.
+    name : str
+        Where they stand.
+    """
+    for what, given in (("label", y), ("weight", weights)):
+        if given is not None and len(given) != n_rows(X):
             raise InvalidInputError(
-                f"There must be one label per row. Got {self.n_rows} rows and {len(y)} labels in "
-                f"{self.place.name}."
-            )
-        if y.dtype.kind == "f":
-            missing = ~np.isfinite(y)
-        elif y.dtype.kind == "O":
-            missing = np.array([_is_absent(label) for label in y.tolist()], dtype=bool)
-        else:
-            return
-        if missing.any():
-            row = int(missing.argmax())
-            raise InvalidInputError(
-                f"Every row must have a label. Got {y[row]!r} in {self.place.of_row(row)}. Leave "
-                "such rows out; `predict` takes rows without labels."
+                f"There must be one {what} per row. Got {n_rows(X)} rows and {len(given)} {what}s "
+                f"in {name}."
             )
 
 
-def _is_absent(label: Any) -> bool:
-    is_nan = isinstance(label, (float, np.floating)) and not np.isfinite(label)
-    return label is None or is_nan or type(label).__name__ in ("NAType", "NaTType")
+def _refuse_missing_labels(y: NDArray[Any], place: Place) -> None:
+    """Raise an error that names the first row without a label."""
+    if y.dtype.kind == "O":
+        missing = np.array([is_missing(label) or label in _INFINITE for label in y.tolist()])
+    else:
+        missing = ~np.isfinite(y) if y.dtype.kind == "f" else np.zeros(len(y), dtype=bool)
+    if missing.any():
+        row = int(missing.argmax())
+        raise InvalidInputError(
+            f"Every row must have a label. Got {y[row]!r} in {place.of_row(row)}. Leave such rows "
+            "out; `predict` takes rows without labels."
+        )
+
+
+def _refuse_bad_weights(weights: FloatArray, place: Place) -> None:
+    """Raise an error that names the first weight that is negative, or no finite number."""
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(bad):
+        raise InvalidInputError(
+            f"Weights must be finite and at least 0. Got {weights[bad[0]]} in "
+            f"{place.of_row(int(bad[0]))}. Leave such rows out, or give them the weight 0."
+        )
+    least, most = _WEIGHTS
+    bad = np.flatnonzero((weights > most) | (weights < least) & (weights > 0))
+    if len(bad):
+        raise InvalidInputError(
+            f"Weights of rows in chunks must be 0, or from {least:g} to {most:g}, so that sums of "
+            f"them are doubles. Got {weights[bad[0]]:g} in {place.of_row(int(bad[0]))}. Multiply "
+            "all weights by the same number, which changes nothing, or give small ones the weight "
+            "0."
+        )
+
+
+def as_labels(y: Any) -> NDArray[Any]:
+    """Return labels as an array, or raise a clear error.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,)
+        Labels.
+    """
+    labels = np.asarray(convert_rows(y))
+    if labels.ndim != 1:
+        raise InvalidInputError(
+            f"y should be a 1d array of labels, one per row. Got shape {labels.shape}."
+        )
+    return labels
 
 
 def as_weights(weights: Any, name: str) -> FloatArray:
@@ -216,7 +261,7 @@ class Reduction(Protocol, Generic[State]):
 
 @dataclass(frozen=True)
 class RowProgress:
-    """What a callback is told of rows, once per chunk.
+    """The progress of a pass over rows, for callbacks, once per chunk.
 
     Attributes
     ----------
@@ -243,15 +288,3 @@ class RowProgress:
 
 #: What is told how many rows are done.
 Report = Callable[[int], Any]
-
-
-def few_of(words: Sequence[str]) -> str:
-    """Return words in a row, of many the first eight.
-
-    Parameters
-    ----------
-    words : sequence of str
-        Names, as they are to be shown.
-    """
-    listed = ", ".join(words[:8])
-    return f"{listed}, …" if len(words) > 8 else listed

@@ -21,8 +21,8 @@ from discernel.arrays.cluster import (
     scheduler,
 )
 from discernel.exceptions import InvalidInputError
-from discernel.rows.chunks import Chunk, Place, Reduction, Report, as_weights, stack_rows
-from discernel.rows.sources import Source, as_labels, refuse_other_columns, split_frame
+from discernel.rows.chunks import Chunk, Place, Reduction, Report, stack_rows
+from discernel.rows.sources import Layout, Source
 
 State = TypeVar("State")
 Result = TypeVar("Result")
@@ -58,12 +58,8 @@ class DaskSource(Source):
         self, X: Any, y: Any = None, weights: Any = None, drop: Sequence[str] = ()
     ) -> None:
         is_table = is_frame(X)
-        if not is_table and X.ndim != 2:
-            raise InvalidInputError(
-                f"Rows must be given as a table of two dimensions. Got shape {X.shape}."
-            )
         names = [each if isinstance(each, str) else None for each in (y, weights)]
-        layout = Layout.of(X, names[0], names[1], drop)
+        layout = _layout(X, names[0], names[1], drop)
         if not is_table:
             X = X.rechunk({1: -1})
             self.n_rows = None if np.isnan(X.shape[0]) else int(X.shape[0])
@@ -200,69 +196,11 @@ def _reporting(counts: set[Any], report: Report | None) -> Iterator[None]:
 # ---- partitions --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Layout:
-    """What is in every partition; workers compare theirs with it.
-
-    Attributes
-    ----------
-    columns : list of str or None
-        The names of the columns of X; None where they have none.
-    n_columns : int
-        Their number.
-    target, weights : str or None
-        Further columns, of labels and weights.
-    drop : tuple of str
-        Columns to leave out.
-    """
-
-    columns: list[str] | None
-    n_columns: int
-    target: str | None = None
-    weights: str | None = None
-    drop: tuple[str, ...] = ()
-
-    @classmethod
-    def of(
-        cls,
-        X: Any,
-        target: str | None = None,
-        weights: str | None = None,
-        drop: Sequence[str] = (),
-    ) -> Layout:
-        if is_frame(X):
-            rest, _, _ = split_frame(X._meta, target, weights, drop, "the dataframe")
-            names = [str(name) for name in rest.columns]
-            return cls(names, len(names), target, weights, tuple(drop))
-        if named := [name for name in (target, weights, *drop) if name is not None]:
-            raise InvalidInputError(
-                f"An array has no columns with names. Got {named[0]!r}; give y and the weights as "
-                "Dask arrays."
-            )
-        return cls(None, int(X.shape[1]))
-
-    def chunk(self, part: int, X: Any, y: Any, weights: Any) -> Chunk:
-        """Return a partition as a chunk, or raise an error that names it."""
-        place = Place(f"partition {part}", part)
-        if self.columns is not None:
-            X, labels, numbers = split_frame(X, self.target, self.weights, self.drop, place.name)
-            y, weights = (labels if y is None else y), (numbers if weights is None else weights)
-            found = {str(name): name for name in X.columns}
-            refuse_other_columns(self.columns, list(found), place.name)
-            X = X[[found[name] for name in self.columns]]
-        elif X.shape[1:] != (self.n_columns,):
-            raise InvalidInputError(
-                f"All partitions must have {self.n_columns} columns, as their array says. Got "
-                f"shape {X.shape} in {place.name}."
-            )
-        numbers = None if weights is None else as_weights(weights, place.name)
-        chunk = Chunk(X, None if y is None else as_labels(y), numbers, place)
-        if numbers is not None and len(numbers) != chunk.n_rows:
-            raise InvalidInputError(
-                f"There must be one weight per row. Got {chunk.n_rows} rows and {len(numbers)} "
-                f"weights in {place.name}."
-            )
-        return chunk.checked()
+def _layout(
+    X: Any, target: str | None = None, weights: str | None = None, drop: Sequence[str] = ()
+) -> Layout:
+    """Return the layout of a Dask collection."""
+    return Layout.of(X._meta if is_frame(X) else X, target, weights, drop, "the dataframe")
 
 
 def _partitions(given: list[Any]) -> tuple[dict[Any, Any], list[tuple[Any, ...]]]:
@@ -293,7 +231,7 @@ def _new_name(what: str) -> str:
     Parameters
     ----------
     what : str
-        What the task does, which Dask shows.
+        The work of the task, which Dask shows.
     """
     return f"{what}-{uuid.uuid4().hex}"
 
@@ -360,7 +298,7 @@ def gathered(source: Source) -> tuple[Any, Any, Any]:
 
 
 class Sent:
-    """What all tasks need, as one task: it is sent once, and workers have it from each other.
+    """The inputs of all tasks, as one task: sent once, then passed on between workers.
 
     Not scattered, since what was scattered is gone with the last worker that has it. Not a
     dataclass, into which Dask would look for collections.
@@ -372,19 +310,23 @@ class Sent:
 
 @dataclass(frozen=True, eq=False)
 class _Summary(Generic[State]):
-    """What is known of some partitions with rows."""
+    """The summary of some partitions with rows."""
 
     state: State
     n_rows: int
 
 
+def _place(part: int) -> Place:
+    return Place(f"partition {part}", part)
+
+
 def _chunk(sent: Sent, part: int, X: Any, y: Any, weights: Any) -> Chunk:
-    return sent.layout.chunk(part, X, y, weights)
+    return sent.layout.chunk(X, y, weights, _place(part))
 
 
 def _summed(sent: Sent, part: int, X: Any, y: Any, weights: Any) -> _Summary[Any] | None:
     """Return the summary of a partition; None without rows."""
-    chunk = sent.layout.chunk(part, X, y, weights)
+    chunk = sent.layout.chunk(X, y, weights, _place(part))
     if chunk.n_rows == 0:
         return None
     reduction: Reduction[Any] = sent.value
@@ -413,7 +355,7 @@ def _n_rows(summary: _Summary[Any] | None) -> int:
 
 def _worked(sent: Sent, part: int, X: Any, y: Any, weights: Any) -> tuple[Any] | None:
     """Return what work makes of a partition; None without rows."""
-    chunk = sent.layout.chunk(part, X, y, weights)
+    chunk = sent.layout.chunk(X, y, weights, _place(part))
     return (sent.value(chunk),) if chunk.n_rows else None
 
 
@@ -438,7 +380,7 @@ def lazily(work: Callable[[Chunk], NDArray[Any]], X: Any, n_columns: int | None,
     from dask.core import flatten
     from dask.highlevelgraph import HighLevelGraph
 
-    layout = Layout.of(X)
+    layout = _layout(X)
     is_array = layout.columns is None
     X = X.rechunk({1: -1}) if is_array else X.optimize()
     empty = np.empty((0,) if n_columns is None else (0, n_columns), dtype=dtype)
@@ -458,6 +400,6 @@ def lazily(work: Callable[[Chunk], NDArray[Any]], X: Any, n_columns: int | None,
 
 def _of_part(sent: Sent, part: int, X: Any) -> NDArray[Any]:
     """Return what work makes of a partition; without rows, an array without."""
-    chunk = sent.layout.chunk(part, X, None, None)
+    chunk = sent.layout.chunk(X, None, None, _place(part))
     work, empty = sent.value
     return np.asarray(work(chunk), dtype=empty.dtype) if chunk.n_rows else empty

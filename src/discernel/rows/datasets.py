@@ -7,14 +7,12 @@ kept in scikit-learn's cache. Shape, missing values and class counts are checked
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
 from http.client import HTTPException
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -33,12 +31,13 @@ from discernel.arrays import FloatArray
 from discernel.exceptions import (
     DataUnavailableError,
     InvalidInputError,
-    missing_extra,
     unknown_choice,
 )
 from discernel.rows.catalog import CATALOG, PRIVATE, CatalogEntry, names
-from discernel.rows.formats import load_arrays
+from discernel.rows.columns import Preparation
+from discernel.rows.formats import import_pandas, listed, numbered_columns, view_slices
 from discernel.rows.generators import make_monks
+from discernel.rows.reading import read_table
 
 #: The environment variable that names the folder.
 FOLDER_VARIABLE = "DISCERNEL_DATA"
@@ -78,7 +77,7 @@ class Dataset:
         The training part that the donor of the data made, where there is one and the order of
         the rows is known.
     description : str
-        What it is.
+        Its title.
     source : str
         Where this copy came from.
     """
@@ -163,11 +162,10 @@ def _find(name: str) -> CatalogEntry:
     if name in CATALOG:
         return CATALOG[name]
     if name in PRIVATE:
-        private = PRIVATE[name]
-        instead = " or ".join(f"load({other!r})" for other in private.instead)
+        instead = " or ".join(f"load({other!r})" for other in PRIVATE[name]["instead"])
         raise DataUnavailableError(
-            f"The data set {name!r} ({private.title}) is private and cannot be downloaded. For "
-            f"the same kind of task use {instead}."
+            f"The data set {name!r} ({PRIVATE[name]['title']}) is private and cannot be "
+            f"downloaded. For the same kind of task use {instead}."
         )
     error = unknown_choice("name of a data set", name, names())
     close = get_close_matches(str(name), names(), n=3)
@@ -230,30 +228,11 @@ def _verify(name: str, entry: CatalogEntry, X: FloatArray, y: NDArray[Any], sour
 
 
 def _feature_names(entry: CatalogEntry) -> tuple[str, ...]:
-    if entry.views:
-        return tuple(f"{view}{i}" for view, size in entry.views.items() for i in range(size))
-    return entry.features or tuple(f"x{index}" for index in range(entry.shape[1]))
-
-
-def view_slices(views: Mapping[str, int]) -> dict[str, slice]:
-    """Return the columns of each view, of views side by side.
-
-    Parameters
-    ----------
-    views : mapping of str to int
-        How many columns each view has, in their order.
-    """
-    ends = list(accumulate(views.values()))
-    return {
-        view: slice(end - size, end) for (view, size), end in zip(views.items(), ends, strict=True)
-    }
+    return entry.features or numbered_columns(entry.views or {"x": entry.shape[1]})
 
 
 def _as_frame(data: Dataset) -> Dataset:
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise missing_extra("as_frame=True needs pandas", "app") from error
+    pd = import_pandas("as_frame=True needs pandas")
     X = pd.DataFrame(data.X, columns=list(data.feature_names))
     return replace(data, X=X, y=pd.Series(data.y, name="target"))
 
@@ -273,13 +252,25 @@ def data_folder() -> Path | None:
 
 def _read_file(path: Path, entry: CatalogEntry) -> Arrays:
     """Return features and labels of a CSV file, or of an NPZ file of views."""
-    if entry.views:
-        X, y = _read_npz(path, entry.views)
-    else:
-        X, y = _read_csv(path, entry.shape[1])
-        if entry.stores_numbers:
-            y = _as_numbers(y[:, None], path, ["target"]).ravel()
-    return X, _as_labels(y.tolist(), numbers=entry.stores_numbers)
+    columns = numbered_columns(entry.views or {"x": entry.shape[1]})
+    labels = set() if entry.stores_numbers else {"target"}
+    table = read_table(path, labels.__contains__).frame
+    absent = [name for name in (*columns, "target") if name not in table.columns]
+    if absent:
+        raise InvalidInputError(
+            f"{path.name} must have the columns {columns[0]} to {columns[-1]} and target. Got none "
+            f"named {listed(absent)}."
+        )
+    X = Preparation(dict.fromkeys(columns, "number")).apply(table, path.name)
+    y = table["target"]
+    if entry.stores_numbers:
+        y = Preparation({"target": "number"}).apply(table, path.name)["target"]
+    elif y.isna().any():
+        raise InvalidInputError(
+            f"{path.name}: every row must have a class. Column 'target' is empty in row "
+            f"{int(y.isna().argmax()) + 1}."
+        )
+    return X.to_numpy(dtype=np.float64), _as_labels(y.tolist(), numbers=entry.stores_numbers)
 
 
 def _as_labels(values: Sequence[Any], *, numbers: bool) -> NDArray[Any]:
@@ -290,74 +281,6 @@ def _as_labels(values: Sequence[Any], *, numbers: bool) -> NDArray[Any]:
         return np.array([int(value) for value in values])
     except ValueError:
         return np.array([str(value) for value in values])
-
-
-# ---- files -----------------------------------------------------------------------------------
-
-
-def _read_csv(path: Path, n_features: int) -> Arrays:
-    """Return the columns x0, x1, ... as numbers and the column target as strings."""
-    header = [*(f"x{index}" for index in range(n_features)), "target"]
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            found, *rows = list(csv.reader(file)) or [[]]
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InvalidInputError(f"{path.name} is not a readable CSV file: {error}.") from error
-    if found != header:
-        missing = [name for name in header if name not in found]
-        raise InvalidInputError(
-            f"{path.name}: row 1 must name the columns x0, ..., x{n_features - 1}, target. "
-            f"Got {len(found)} columns"
-            + (f", without {', '.join(map(repr, missing[:5]))}." if missing else ".")
-        )
-    for number, row in enumerate(rows, start=2):
-        if len(row) != len(header):
-            raise InvalidInputError(
-                f"{path.name}: row {number} must have {len(header)} cells. Got {len(row)}; the "
-                f"first one missing or too many is column {min(len(row), len(header))}, counted "
-                "from 0. Was the file cut off?"
-            )
-    cells = np.array(rows, dtype=str).reshape(len(rows), len(header))
-    empty = np.flatnonzero(cells[:, -1] == "")
-    if len(empty):
-        raise InvalidInputError(f"{path.name}: row {empty[0] + 2}, column 'target' is empty.")
-    return _as_numbers(cells[:, :-1], path, header), cells[:, -1]
-
-
-def _as_numbers(cells: NDArray[np.str_], path: Path, names: Sequence[str]) -> FloatArray:
-    """Return numbers, with NaN for empty cells; name the first cell that is not a number."""
-    filled = np.where(cells == "", "nan", cells)
-    try:
-        return filled.astype(np.float64)
-    except ValueError:
-        for (row, column), cell in np.ndenumerate(filled):
-            try:
-                float(cell)
-            except ValueError:
-                raise InvalidInputError(
-                    f"{path.name}: row {row + 2}, column {names[column]!r} must be a number or "
-                    f"empty. Got {str(cell)!r}."
-                ) from None
-        raise
-
-
-def _read_npz(path: Path, views: Mapping[str, int]) -> Arrays:
-    """Return the views side by side, and the array target."""
-    arrays = load_arrays(path)
-    missing = [name for name in (*views, "target") if name not in arrays]
-    if missing:
-        raise InvalidInputError(
-            f"{path.name} must hold the arrays {', '.join(views)} and target. Got none named "
-            f"{', '.join(map(repr, missing))}."
-        )
-    n_samples = len(arrays["target"])
-    for name, n_features in views.items():
-        if arrays[name].shape != (n_samples, n_features):
-            raise InvalidInputError(
-                f"{path.name}: the array {name!r} must have the shape {(n_samples, n_features)}. "
-                f"Got {arrays[name].shape}."
-            )
-    return np.hstack([arrays[name].astype(np.float64) for name in views]), arrays["target"]
 
 
 # ---- OpenML ----------------------------------------------------------------------------------

@@ -6,17 +6,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from discernel.exceptions import InvalidInputError
-from discernel.rows.chunks import Chunk, Place, as_weights
+from discernel.rows.chunks import Chunk, Place
 from discernel.rows.formats import file_ending, file_stamp, import_arrow
-from discernel.rows.reading import open_table
-from discernel.rows.sources import Source, refuse_absent, rows_of_a_chunk
-
-#: The kinds of files by their endings; several files are of one kind.
-_KINDS = {".csv": "CSV", ".tsv": "CSV", ".parquet": "Parquet", ".arrow": "Arrow"}
-_KINDS[".feather"] = "Arrow"
+from discernel.rows.reading import READERS, open_table
+from discernel.rows.sources import Layout, Source, refuse_absent, rows_of_a_chunk
 
 
 class FileSource(Source):
@@ -50,44 +44,36 @@ class FileSource(Source):
     ) -> None:
         self.paths = list(paths)
         endings = {file_ending(path) for path in self.paths}
-        if len({_KINDS.get(ending) for ending in endings} | {None}) != 2 or endings - set(_KINDS):
+        readers = {READERS.get(ending) for ending in endings}
+        if len(readers) != 1 or None in readers:
             raise InvalidInputError(
                 "Files must all be CSV or TSV, which may end with .csv.gz, all be Parquet, or all "
                 f"be Arrow or Feather. Got {', '.join(sorted(endings))}."
             )
         self._stamps = {path: file_stamp(path) for path in self.paths}
-        self.target, self.weights = target, weights
         self._arrow = import_arrow()
         self._files = [open_table(path) for path in self.paths]
-        self._types = self._agreed([file.types for file in self._files])
-        refuse_absent(drop, list(self._types), str(self.paths[0]))
-        for name in drop:
-            del self._types[name]
-        taken = (target, weights)
+        schemas = [file.types for file in self._files]
+        taken = [name for name in (target, weights) if name is not None]
+        refuse_absent([*taken, *drop], list(schemas[0]), str(self.paths[0]))
+        agreed = self._agreed(schemas, target)
+        self._types = {name: kind for name, kind in agreed.items() if name not in drop}
         self.columns = [name for name in self._types if name not in taken]
+        self._layout = Layout(self.columns, len(self.columns), target, weights)
         self.chunk_rows = rows_of_a_chunk(len(self._types), chunk_rows)
         counts = [file.n_rows for file in self._files]
         self.n_rows = None if None in counts else sum(n for n in counts if n is not None)
 
     # ---- columns -----------------------------------------------------------------------------
 
-    def _agreed(self, schemas: list[dict[str, Any]]) -> dict[str, Any]:
+    def _agreed(self, schemas: list[dict[str, Any]], target: str | None) -> dict[str, Any]:
         """Return the type of every column in all files, or raise an error that names the file."""
         first = schemas[0]
-        for name in (self.target, self.weights):
-            if name is not None and name not in first:
-                listed = ", ".join(list(first)[:12])
-                raise InvalidInputError(
-                    f"The column {name!r} must be in the files. {self.paths[0]} has: {listed}."
-                )
-        # A number in a text may have a decimal point later; labels are as the first ones.
-        text = file_ending(self.paths[0]) in (".csv", ".tsv")
-        agreed = {
-            name: self._arrow.float64()
-            if text and name != self.target and _is_number(kind)
-            else kind
-            for name, kind in first.items()
-        }
+        agreed = dict(first)
+        if file_ending(self.paths[0]) in (".csv", ".tsv"):
+            # A number in a text may have a decimal point later; labels are as the first ones.
+            numbers = [name for name in first if self._arrow.types.is_integer(first[name])]
+            agreed |= {name: self._arrow.float64() for name in numbers if name != target}
         for path, schema in zip(self.paths, schemas, strict=True):
             if missing := [name for name in first if name not in schema]:
                 raise InvalidInputError(
@@ -126,7 +112,9 @@ class FileSource(Source):
             self._check_unchanged(file.path)
             for table in file.parts(self._types, self.chunk_rows):
                 if table.num_rows:
-                    yield self._chunk(table, Place(str(file.path), part, first))
+                    yield self._layout.chunk(
+                        table.to_pandas(), None, None, Place(str(file.path), part, first)
+                    )
                 first += table.num_rows
             self._check_unchanged(file.path)
 
@@ -137,14 +125,6 @@ class FileSource(Source):
                 f"A file must not change while its rows are read. {path} was written again after "
                 "it was opened. Start again when it is complete."
             )
-
-    def _chunk(self, table: Any, place: Place) -> Chunk:
-        frame = table.to_pandas()
-        weights = None
-        if self.weights is not None:
-            weights = as_weights(frame[self.weights], place.name)
-        y = None if self.target is None else np.asarray(frame[self.target])
-        return Chunk(frame[self.columns], y, weights, place).checked()
 
     def __repr__(self) -> str:
         more = f" and {len(self.paths) - 1} more" if len(self.paths) > 1 else ""
@@ -164,9 +144,3 @@ def _kind(kind: Any, arrow: Any) -> str:
         return "dates"
     plain = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
     return "numbers" if plain or types.is_decimal(kind) else str(kind)
-
-
-def _is_number(kind: Any) -> bool:
-    from pyarrow import types
-
-    return bool(types.is_integer(kind) or types.is_floating(kind))

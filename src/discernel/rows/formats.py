@@ -1,4 +1,4 @@
-"""What can be read: endings of files, compressed text, sizes, marks of missing cells."""
+"""Formats of files: endings, compressed text, sizes, names of columns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import gzip
 import io
 import zipfile
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
@@ -18,9 +19,12 @@ from discernel.exceptions import InvalidInputError, missing_extra
 
 #: Endings of text, which may be compressed.
 _TEXT = (".csv", ".tsv")
-#: Endings of the files that can be read.
-ENDINGS = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".npz")
-#: The same in words.
+#: The formats of the files that can be read, by ending.
+FORMATS = {
+    **{".csv": "CSV", ".tsv": "TSV", ".parquet": "Parquet"},
+    **{".arrow": "Arrow", ".feather": "Feather", ".npz": "NPZ"},
+}
+ENDINGS = tuple(FORMATS)
 ENDINGS_IN_WORDS = f"{', '.join(ENDINGS)}, .csv.gz or .tsv.gz"
 MAX_COLUMNS = 100_000
 #: What is raised for files, or compressed text, that cannot be read.
@@ -57,7 +61,7 @@ def file_stamp(path: Path, name: str | None = None) -> tuple[int, int]:
     path : Path
         The file.
     name : str, optional
-        What it is called in the error; its path by default.
+        The name for the error; the path by default.
     """
     facts = path.stat()
     if facts.st_size == 0:
@@ -100,12 +104,12 @@ def check_file(path: Path) -> tuple[int, int]:
     return file_stamp(path, path.name)
 
 
-def import_pandas() -> Any:
-    """Return the module pandas, or raise an error that names the extra."""
+def import_pandas(need: str = "Reading files needs pandas") -> Any:
+    """Return the module pandas, or raise an error that says what needs it and names the extra."""
     try:
         import pandas as pd
     except ImportError as error:
-        raise missing_extra("Reading files needs pandas", "app") from error
+        raise missing_extra(need, "app") from error
     return pd
 
 
@@ -163,6 +167,35 @@ def _memory(n_bytes: float) -> str:
             return f"{n_bytes:.3g} {unit}"
         n_bytes /= 1000
     return f"{n_bytes:,.3g} TB"
+
+
+def view_slices(views: Mapping[str, int]) -> dict[str, slice]:
+    """Return the columns of each view, of views side by side.
+
+    Parameters
+    ----------
+    views : mapping of str to int
+        How many columns each view has, in their order.
+    """
+    ends = list(accumulate(views.values()))
+    return {
+        view: slice(end - size, end) for (view, size), end in zip(views.items(), ends, strict=True)
+    }
+
+
+def numbered_columns(sizes: Mapping[str, int]) -> tuple[str, ...]:
+    """Return names for columns that have none: ``x0``, ``x1``; of views side by side, of each.
+
+    Parameters
+    ----------
+    sizes : mapping of str to int
+        How many columns each view has, in their order.
+    """
+    pairs = [(view, index) for view, size in sizes.items() for index in range(size)]
+    names = tuple(f"{view}{index}" for view, index in pairs)
+    if len(set(names)) < len(names):  # as of v1 and v11, which both have a v110
+        return tuple(f"{view}[{index}]" for view, index in pairs)
+    return names
 
 
 def refuse_duplicates(names: Sequence[str], path: Path) -> None:

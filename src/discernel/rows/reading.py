@@ -14,6 +14,7 @@ import numpy as np
 from discernel.exceptions import InvalidInputError
 from discernel.rows.delimited import DelimitedFile
 from discernel.rows.formats import (
+    FORMATS,
     check_bytes,
     check_file,
     check_size,
@@ -21,7 +22,9 @@ from discernel.rows.formats import (
     import_arrow,
     import_pandas,
     load_arrays,
+    numbered_columns,
     refuse_duplicates,
+    view_slices,
 )
 
 
@@ -90,7 +93,7 @@ def open_table(
     """
     if file_ending(path) in (".csv", ".tsv"):
         return DelimitedFile(path, as_written, known)
-    return ParquetFile(path) if file_ending(path) == ".parquet" else ArrowFile(path)
+    return READERS[file_ending(path)](path)
 
 
 def read_table(
@@ -119,24 +122,21 @@ def read_table(
     for column in table.schema:
         if as_written(column.name) and pa.types.is_integer(column.type):
             frame[column.name] = table[column.name].cast(pa.string()).to_pandas()
-    kind = _KINDS.get(file_ending(path), file_ending(path)[1:].upper())
-    return ReadTable(frame, ", ".join(filter(None, [kind, file.how])))
+    return ReadTable(frame, ", ".join(filter(None, [FORMATS[file_ending(path)], file.how])))
 
 
 # ---- Parquet, Arrow and Feather ----------------------------------------------------------------
 
-_KINDS = {".parquet": "Parquet", ".arrow": "Arrow", ".feather": "Feather"}
-
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """Say which file it is that cannot be read."""
+    """Raise errors that name the file."""
     try:
         yield
     except (import_arrow().ArrowException, OSError) as error:
         said = str(error).splitlines()[0].rstrip(".")
         raise InvalidInputError(
-            f"{path.name} must be a file of the kind {_KINDS[file_ending(path)]}. Got: {said}."
+            f"{path.name} must be a file of the kind {FORMATS[file_ending(path)]}. Got: {said}."
         ) from error
 
 
@@ -225,6 +225,13 @@ class ArrowFile:
         return table.select(list(self.types))
 
 
+#: The readers of files by their endings.
+READERS: dict[str, Callable[[Path], TableFile]] = {
+    **{".csv": DelimitedFile, ".tsv": DelimitedFile, ".parquet": ParquetFile},
+    **{".arrow": ArrowFile, ".feather": ArrowFile},
+}
+
+
 # ---- NPZ ---------------------------------------------------------------------------------------
 
 
@@ -233,18 +240,16 @@ def _read_npz(path: Path) -> ReadTable:
     arrays = load_arrays(path)
     views = {name: array for name, array in arrays.items() if array.ndim == 2}
     _check_arrays(path, arrays, views)
-    names = {
-        view: tuple(f"{view}{index}" for index in range(array.shape[1]))
-        for view, array in views.items()
-    }
-    columns = [column for of_view in names.values() for column in of_view]
+    sizes = {view: array.shape[1] for view, array in views.items()}
+    columns = numbered_columns(sizes)
     refuse_duplicates([*columns, *(name for name in arrays if name not in views)], path)
-    table = pd.DataFrame(np.hstack(list(views.values())), columns=columns)
+    table = pd.DataFrame(np.hstack(list(views.values())), columns=list(columns))
     for name, array in arrays.items():
         if name not in views:
             table[name] = array
     if len(views) == 1:
         return ReadTable(table, "NPZ")
+    names = {view: columns[part] for view, part in view_slices(sizes).items()}
     return ReadTable(table, f"NPZ, {len(views)} views: {', '.join(views)}", names)
 
 

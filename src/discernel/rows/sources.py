@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import convert_rows, is_frame, is_sparse, memory_limit, n_rows
-from discernel.exceptions import InvalidInputError
+from discernel.exceptions import InvalidInputError, check_count
 from discernel.progress.deadline import is_late
-from discernel.rows.chunks import Chunk, Place, Reduction, Report, as_weights, few_of
+from discernel.rows.chunks import (
+    Chunk,
+    Place,
+    Reduction,
+    Report,
+    as_labels,
+    as_weights,
+    check_lengths,
+)
+from discernel.rows.formats import listed
 
 State = TypeVar("State")
 Result = TypeVar("Result")
@@ -61,7 +71,7 @@ class Source(ABC):
         Parameters
         ----------
         reduction : Reduction
-            What is summed up. Here one chunk after another is added, as long as there is time;
+            The summary. Here one chunk after another is added, as long as there is time;
             where chunks lie on several machines, sums of each are merged.
         report : callable, optional
             Told how many rows are done, after every chunk.
@@ -97,10 +107,10 @@ def rows_of_a_chunk(n_columns: int, asked: int | None) -> int:
     n_columns : int
         The numbers in a row.
     asked : int or None
-        What the user wants; None for whatever is good.
+        The number that the user gave; None for a default.
     """
-    if asked is not None and not (isinstance(asked, (int, np.integer)) and asked >= 1):
-        raise InvalidInputError(f"chunk_rows must be a whole number above 0. Got {asked!r}.")
+    if asked is not None:
+        check_count("chunk_rows", asked)
     memory, row = memory_limit() or np.inf, 8 * max(1, n_columns)
     most = int(min(memory * _CHUNK_SHARE, 2**40) // row)
     if most < 1:
@@ -123,13 +133,13 @@ class ArraySource(Source):
     X : array, sparse matrix or dataframe of shape (n_samples, n_features)
         The rows. Those of a memory-mapped array are read when they are needed.
     y : array-like of shape (n_samples,), optional
-        What is to be predicted.
+        The labels.
     weights : array-like of shape (n_samples,), optional
         How much each row counts.
     chunk_rows : int, optional
         Rows of a chunk.
     name : str
-        What to call the rows in errors.
+        The name of the rows, for errors.
     """
 
     def __init__(
@@ -141,52 +151,27 @@ class ArraySource(Source):
         chunk_rows: int | None = None,
         name: str = "X",
     ) -> None:
-        if getattr(X, "ndim", 2) != 2:
-            raise InvalidInputError(
-                f"Rows must be given as a table of two dimensions. Got shape {X.shape}."
-            )
+        self.columns = Layout.of(X).columns
         self.X = X.tocsr() if is_sparse(X) else X
         self.y = None if y is None else as_labels(y)
         self.weights = None if weights is None else as_weights(weights, name)
         self.n_rows, self.name = n_rows(X), name
-        for what, given in (("label", self.y), ("weight", self.weights)):
-            if given is not None and len(given) != self.n_rows:
-                raise InvalidInputError(
-                    f"There must be one {what} per row. Got {self.n_rows} rows and {len(given)} "
-                    f"{what}s."
-                )
-        self.columns = [str(name) for name in X.columns] if is_frame(X) else None
+        check_lengths(X, self.y, self.weights, name)
         self.chunk_rows = rows_of_a_chunk(_numbers_a_row(self.X), chunk_rows)
 
     def chunks(self) -> Iterator[Chunk]:
         for first in range(0, n_rows(self.X), self.chunk_rows):
             part = slice(first, first + self.chunk_rows)
             rows = self.X.iloc[part] if hasattr(self.X, "iloc") else self.X[part]
-            yield Chunk(
+            yield Chunk.of(
                 np.array(rows) if isinstance(rows, np.memmap) else rows,
-                None if self.y is None else np.asarray(self.y[part]),
+                None if self.y is None else self.y[part],
                 None if self.weights is None else self.weights[part],
                 Place(self.name, 0, first),
-            ).checked()
+            )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name}, {self.n_rows} rows)"
-
-
-def as_labels(y: Any) -> NDArray[Any]:
-    """Return labels as an array, or raise a clear error.
-
-    Parameters
-    ----------
-    y : array-like of shape (n_rows,)
-        Labels.
-    """
-    labels = np.asarray(convert_rows(y))
-    if labels.ndim != 1:
-        raise InvalidInputError(
-            f"y should be a 1d array of labels, one per row. Got shape {labels.shape}."
-        )
-    return labels
 
 
 def _numbers_a_row(X: Any) -> int:
@@ -230,57 +215,123 @@ class ChunkSource(Source):
 
     def chunks(self) -> Iterator[Chunk]:
         given: Iterable[Any] = self._given() if callable(self._given) else self._given
+        layout = None
         for number, one in enumerate(given):
-            chunk = self._chunk(one, Place(f"chunk {number}", number))
-            if chunk.n_rows == 0:
-                continue
-            self._check_columns(chunk)
-            yield chunk.checked()
-
-    def _chunk(self, given: Any, place: Place) -> Chunk:
-        if self._target is not None or self._weights is not None or self._drop:
-            given = convert_rows(given)
-            X, y, weights = split_frame(given, self._target, self._weights, self._drop, place.name)
-        else:
-            parts = given if isinstance(given, tuple) else (given,)
+            parts = one if isinstance(one, tuple) else (one,)
             X, y, weights = (*parts, None, None)[:3]
-        X = convert_rows(X)
-        X = X if is_frame(X) or is_sparse(X) else np.asarray(X)
-        found = None if weights is None else as_weights(weights, place.name)
-        return Chunk(X, None if y is None else as_labels(y), found, place)
-
-    def _check_columns(self, chunk: Chunk) -> None:
-        names = [str(name) for name in chunk.X.columns] if is_frame(chunk.X) else None
-        if names is None:
-            return
-        if chunk.place.part == 0 or self.columns is None:
-            self.columns = names
-        refuse_other_columns(self.columns, names, chunk.place.name)
+            X = convert_rows(X)
+            X = X if is_frame(X) or is_sparse(X) else np.asarray(X)
+            place = Place(f"chunk {number}", number)
+            if n_rows(X) == 0:
+                continue
+            if layout is None:
+                layout = Layout.of(X, self._target, self._weights, self._drop, place.name)
+                self.columns = layout.columns
+            yield layout.chunk(X, y, weights, place)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({type(self._given).__name__})"
 
 
-def refuse_other_columns(expected: list[str], names: list[str], where: str) -> None:
-    """Raise an error that names a column that is missing, or is there for once.
+# ---- columns of parts --------------------------------------------------------------------------
 
-    Parameters
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns that every part of some rows has.
+
+    Attributes
     ----------
-    expected : list of str
-        The columns of all parts.
-    names : list of str
-        Those of one.
-    where : str
-        Its name.
+    columns : list of str or None
+        The names of the columns of X; None where they have none.
+    n_columns : int
+        Their number.
+    target, weights : str or None
+        Further columns, of labels and weights.
+    drop : tuple of str
+        Columns to leave out.
     """
-    missing = [name for name in expected if name not in names]
-    strange = [name for name in names if name not in expected]
-    if missing or strange:
-        wrong = f"no {missing[0]!r}" if missing else f"{strange[0]!r}, which the first has not"
-        raise InvalidInputError(
-            f"All parts must have the same columns. {where} has {wrong}. Add it, or leave the "
-            "part out."
-        )
+
+    columns: list[str] | None
+    n_columns: int
+    target: str | None = None
+    weights: str | None = None
+    drop: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        target: str | None = None,
+        weights: str | None = None,
+        drop: Sequence[str] = (),
+        where: str = "X",
+    ) -> Layout:
+        """Return the layout of rows, or raise a clear error.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or dataframe
+            A part of the rows; of a Dask dataframe, its ``_meta``.
+        target, weights : str or None
+            The columns with labels and weights.
+        drop : sequence of str
+            Columns to leave out.
+        where : str
+            The name of the rows, for messages.
+        """
+        if is_frame(X):
+            rest, _, _ = split_frame(X, target, weights, drop, where)
+            names = [str(name) for name in rest.columns]
+            return cls(names, len(names), target, weights, tuple(drop))
+        if len(X.shape) != 2:
+            raise InvalidInputError(
+                f"Rows must be given as a table of two dimensions. Got shape {X.shape}."
+            )
+        if named := [name for name in (target, weights, *drop) if name is not None]:
+            raise InvalidInputError(
+                f"An array has no columns with names. Got {named[0]!r}; give dataframes, or y and "
+                "the weights as arrays."
+            )
+        return cls(None, int(X.shape[1]))
+
+    def chunk(self, X: Any, y: Any, weights: Any, place: Place) -> Chunk:
+        """Return a part of the rows, its columns in this order, or raise an error that names it.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or dataframe
+            The part, with the columns of labels and weights, if these have names.
+        y, weights : array-like of shape (n_rows,), or None
+            Labels and weights that are no columns.
+        place : Place
+            Where the part stands.
+        """
+        if self.columns is not None:
+            X, labels, numbers = split_frame(X, self.target, self.weights, self.drop, place.name)
+            y, weights = (labels if y is None else y), (numbers if weights is None else weights)
+            found = {str(name): name for name in X.columns}
+            self._refuse_other_columns(list(found), place.name)
+            if list(found) != self.columns:
+                X = X[[found[name] for name in self.columns]]
+        elif X.shape[1:] != (self.n_columns,):
+            raise InvalidInputError(
+                f"All parts must have the same columns. Got {self.n_columns} and {X.shape[-1]} in "
+                f"{place.name}, of shape {X.shape}."
+            )
+        return Chunk.of(X, y, weights, place)
+
+    def _refuse_other_columns(self, names: list[str], where: str) -> None:
+        """Raise an error that names a column that a part lacks, or alone has."""
+        expected = self.columns or []
+        missing = [name for name in expected if name not in names]
+        strange = [name for name in names if name not in expected]
+        if missing or strange:
+            wrong = f"no {missing[0]!r}" if missing else f"{strange[0]!r}, which the first has not"
+            raise InvalidInputError(
+                f"All parts must have the same columns. {where} has {wrong}. Add it, or leave the "
+                "part out."
+            )
 
 
 def split_frame(
@@ -297,11 +348,11 @@ def split_frame(
     drop : sequence of str
         Columns to leave out.
     where : str
-        What the rows are called in messages.
+        The name of the rows, for messages.
     """
     if not is_frame(frame):
         raise InvalidInputError(
-            f"With the name of a target, chunks must be dataframes. Got {type(frame).__name__} in "
+            f"With names of columns, chunks must be dataframes. Got {type(frame).__name__} in "
             f"{where}."
         )
     names = list(frame.columns)
@@ -324,9 +375,8 @@ def refuse_absent(wanted: Sequence[str], names: list[Any], where: str) -> None:
     where : str
         Of which part.
     """
-    there = few_of([str(each) for each in names])
     for name in wanted:
         if name not in names:
             raise InvalidInputError(
-                f"The column {name!r} must be in every part. {where} has {there}."
+                f"The column {name!r} must be in every part. {where} has {listed(names, 8)}."
             )

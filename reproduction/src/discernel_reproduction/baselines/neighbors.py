@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from discernel.arrays import FloatArray, blas_threads, n_rows
-from discernel.bank.checks import check_grams
+from discernel.bank.grams import check_grams
 from discernel.estimators.base import BaseKernelEstimator
 from discernel.exceptions import InvalidInputError, check_count
 from discernel.learn.training import check_training
@@ -86,7 +86,7 @@ class KernelNeighborsClassifier(ClassifierMixin, BaseKernelEstimator):
         """
         check_count("n_neighbors", self.n_neighbors)
         training = check_training(self, X, y)
-        X, y, kernel = training.X, training.y, training.kernels[0]
+        X, y, kernel = training.X, training.y, training.reader.kernels[0]
         check_classification_targets(y)
         n_samples = n_rows(X)
         if self.n_neighbors > n_samples:

@@ -36,7 +36,7 @@ def error_percent(record: Record) -> float:
 
 def auc(record: Record) -> float:
     """Return the area under the ROC curve."""
-    return metric("auc")(record)
+    return metric("roc_auc")(record)
 
 
 def seconds(record: Record) -> float:

@@ -91,7 +91,10 @@ def draw_convergence(table: ResultTable, dataset: str) -> list[Drawing]:
         if not iterated:
             continue
         record = iterated[0]
-        history = _history(record)
+        history = [
+            Progress(iteration, objective, gap, 0, regularization, stage)
+            for iteration, objective, gap, stage, regularization in record.result.details["history"]
+        ]
         has_gap = all(progress.gap is not None for progress in history)
         axes = new_figure(3.8 if has_gap else 2.6, 2 if has_gap else 1)
         display = LearningPathDisplay(
@@ -211,18 +214,6 @@ def _style(table: ResultTable, method: str) -> dict[str, Any]:
         "linestyle": LINE_STYLES[i % len(LINE_STYLES)],
         "markersize": 4.0,
     }
-
-
-def _history(record: Record) -> list[Progress]:
-    """Return what was stored of the iterations; older records have no λ, but the whole path."""
-    path = [lam for lam, _ in record.result.details.get("leave_one_out") or ()]
-    stored = record.result.details["history"]
-    has_path = len({entry[3] for entry in stored}) == len(path)
-    found = []
-    for iteration, objective, gap, stage, *rest in stored:
-        known = path[stage] if has_path else None
-        found.append(Progress(iteration, objective, gap, 0, rest[0] if rest else known, stage))
-    return found
 
 
 def _zoom(ax: Any, curves: Sequence[MeanCurve]) -> str:

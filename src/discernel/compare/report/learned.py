@@ -17,7 +17,7 @@ from discernel.compare.tables import (
     mean_importances,
     named_rows,
 )
-from discernel.rows.views import sum_by
+from discernel.inspection.source_weights import sum_by
 from discernel.show.facts import Block, Row
 from discernel.show.words import candidate_label, join, percent
 
@@ -102,37 +102,32 @@ def _candidates(table: ResultTable, dataset: str) -> Iterator[Block]:
     """Yield what the default considered: means over divisions, and how often chosen.
 
     Weights are learned on columns scaled as is best in a division: apart for each scaling, they
-    would be means over other divisions, which do not compare. Divisions that were judged by folds
-    and by leaving rows out, as older records may be, have a table each.
+    would be means over other divisions, which do not compare.
     """
     for method, records in finished(table, dataset).items():
         stored = [found for r in records if (found := r.result.details.get("considered"))]
-        for by_folds in (True, False):
-            kind = [found for found in stored if _is_by_folds(found) is by_folds]
-            by_line: dict[str, list[Any]] = defaultdict(list)
-            for entry in (entry for found in kind for entry in found):
-                by_line[_line(entry, by_folds)].append(entry)
-            chosen = Counter(_line(found[0], by_folds) for found in kind)
-            lines = sorted(
-                (-chosen[line], *_mean_numbers(entries, by_folds), line)
-                for line, entries in by_line.items()
-            )
-            rows = []
-            for times, cost, beside, line in lines:
-                second = percent(beside) if by_folds else f"{beside:z.3f}"
-                share = f"chosen in {-times} of {len(kind)}"
-                rows.append(Row((line, f"{cost:z.3f}", second, share), cost))
-            names = ("log-loss", "accuracy %") if by_folds else _BY_LEAVING_OUT
-            if rows:
-                header = ("candidate", *names, "")
-                yield Block("", f"{method} on {dataset}", "", tuple(rows), header, 2)
-
-
-def _is_by_folds(found: Sequence[Sequence[Any]]) -> bool:
-    return any(len(entry) > 5 and entry[5] is not None for entry in found)
+        if not stored:
+            continue
+        by_folds = all(accuracy is not None for *_, accuracy in stored[0])
+        by_line: dict[str, list[Any]] = defaultdict(list)
+        for entry in (entry for found in stored for entry in found):
+            by_line[_line(entry, by_folds)].append(entry)
+        chosen = Counter(_line(found[0], by_folds) for found in stored)
+        lines = sorted(
+            (-chosen[line], *_mean_numbers(entries, by_folds), line)
+            for line, entries in by_line.items()
+        )
+        rows = []
+        for times, cost, beside, line in lines:
+            second = percent(beside) if by_folds else f"{beside:z.3f}"
+            share = f"chosen in {-times} of {len(stored)}"
+            rows.append(Row((line, f"{cost:z.3f}", second, share), cost))
+        names = ("log-loss", "accuracy %") if by_folds else _BY_LEAVING_OUT
+        yield Block("", f"{method} on {dataset}", "", tuple(rows), ("candidate", *names, ""), 2)
 
 
 def _line(entry: Sequence[Any], by_folds: bool) -> str:
+    """Return the name of a candidate in the table."""
     if by_folds and entry[0] == "weights":
         return "learned weights, scaled as is best"
     return candidate_label(entry[0], entry[4] if by_folds else 0.0, by_folds)

@@ -127,12 +127,20 @@ def rank_figure(ranking: Ranking) -> IntervalFigure:
     """
     reach = ranking.test.critical_difference / 2.0
     points = []
-    for method, rank in zip(ranking.methods, ranking.ranks, strict=True):
-        standing = "level" if method in ranking.groups[0] else "behind"
-        verdict = "best" if rank == ranking.ranks[0] else {"level": "tied"}.get(standing, "worse")
-        hover = f"{method}: mean rank {rank:.2f}; {verdict}"
-        ends = rank - reach, rank + reach
-        points.append(MethodPoint(method, standing, verdict, rank, *ends, f"{rank:.2f}", hover))
+    for method, rank in ranking.ranks.items():
+        verdict = ranking.verdicts[method]
+        points.append(
+            MethodPoint(
+                method=method,
+                standing="behind" if verdict == "worse" else "level",
+                verdict=verdict,
+                mean=rank,
+                low=rank - reach,
+                high=rank + reach,
+                text=f"{rank:.2f}",
+                hover=f"{method}: mean rank {rank:.2f}; {verdict}",
+            )
+        )
     title = f"Mean rank over {len(ranking.datasets)} data sets"
     caption = f"{title}; intervals that do not overlap differ (Nemenyi)"
     heading, last = "rank, 1 is best", float(len(ranking.methods))
@@ -177,7 +185,7 @@ def _tiles(table: ResultTable, ranking: Ranking | None, n_runs: int, n_failed: i
         rows = []
         if ranking is not None:
             detail = f"{ranking.methods[0]}, over {len(ranking.datasets)} data sets"
-            rows.append(("best mean rank", f"{ranking.ranks[0]:.2f}", detail))
+            rows.append(("best mean rank", f"{ranking.test.ranks[0]:.2f}", detail))
         for method, number in wins:
             detail = f"data sets where {method} is best or tied"
             rows.append(("best or tied", f"{number} of {len(table.datasets)}", detail))

@@ -31,7 +31,7 @@ class Section:
 
 
 def result_sections(table: ResultTable) -> list[Section]:
-    """Return results, paired comparisons and ranks, as far as there are any."""
+    """Return the results, and the paired comparison if there is any."""
     ranking = rank_methods(table)
     metric, several = table.metric, len(table.datasets) > 1
     overview = [_overview(table, ranking)] if several else []
@@ -49,11 +49,23 @@ def result_sections(table: ResultTable) -> list[Section]:
         "p: the probability that chance alone makes so large a difference from the best; for the "
         "best itself, from the nearest other. Fit: the mean time to learn. Memory: the most that "
         "the process held. Divisions: those that finished. A click on a header sorts.",
-        *filter(None, [words.describe_time(table)]),
+        *([] if ranking is None else [_describe_ranks(ranking, metric)]),
     )
     meanings = tuple((each.label, each.meaning) for each in metrics)
     results = Section("results", "Results", said, (*overview, _entries(table)), meanings=meanings)
-    return [results, *_comparison(table), *_ranks(ranking, metric)]
+    return [results, *_comparison(table)]
+
+
+def _describe_ranks(ranking: Ranking, metric: PredictionMetric) -> str:
+    """Say how methods are ranked over data sets, and by which test."""
+    test = ranking.test
+    return (
+        f"Rank 1 is the best {metric.label} on a data set; a method that failed is last there, and "
+        f"one that was not run on all data sets has no rank. Data sets: {join(ranking.datasets)}. "
+        f"Friedman test in the form of Iman and Davenport: F = {test.statistic:.2f}, p "
+        f"{probability(test.p_value)}. Ranks that differ by less than "
+        f"{test.critical_difference:.2f} are not clearly different (Nemenyi)."
+    )
 
 
 def _metrics(table: ResultTable) -> list[PredictionMetric]:
@@ -65,7 +77,7 @@ def _metrics(table: ResultTable) -> list[PredictionMetric]:
 
 def _overview(table: ResultTable, ranking: Ranking | None) -> Block:
     """Return a row per method: its mean on every data set, and its mean rank."""
-    ranks = {} if ranking is None else dict(zip(ranking.methods, ranking.ranks, strict=True))
+    ranks = {} if ranking is None else ranking.ranks
     rows = []
     for method in table.methods:
         cells = [_overview_cell(table, dataset, method) for dataset in table.datasets]
@@ -141,27 +153,6 @@ def _comparison(table: ResultTable) -> list[Section]:
     named = (*header, *(["data set"] if several else []))
     part = Block("pairs", f"differences from {reference}", "", tuple(rows), named, 4)
     return [Section("comparison", f"Against {reference}", (said,), (part,))]
-
-
-def _ranks(ranking: Ranking | None, metric: PredictionMetric) -> list[Section]:
-    """Return mean ranks, with a letter per group of methods that are not clearly different."""
-    if ranking is None:
-        return []
-    rows = []
-    for method, rank in zip(ranking.methods, ranking.ranks, strict=True):
-        letters = [chr(97 + i) for i, group in enumerate(ranking.groups) if method in group]
-        rows.append(Row((method, f"{rank:.2f}", " ".join(letters))))
-    said = (
-        f"Rank 1 is the best {metric.label} on a data set; a method that failed is last there, and "
-        "one that was not run on all data sets has no rank. Data sets: "
-        f"{join(ranking.datasets)}. Friedman test in the form of Iman and Davenport: F = "
-        f"{ranking.test.statistic:.2f}, p {probability(ranking.test.p_value)}. Methods that share "
-        "a letter are not clearly different; ranks must differ by "
-        f"{ranking.test.critical_difference:.2f} (Nemenyi)."
-    )
-    header = ("method", "mean rank", "group")
-    part = Block("rank-table", "mean ranks", "", tuple(rows), header, 1)
-    return [Section("ranks", "Ranks over data sets", (said,), (part,))]
 
 
 def closing_sections(table: ResultTable) -> list[Section]:

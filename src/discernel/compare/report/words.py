@@ -10,7 +10,7 @@ from discernel.compare.metrics import PredictionMetric
 from discernel.compare.plan import Splits
 from discernel.compare.statistics import ALPHA, Interval
 from discernel.compare.tables import Entry, Failure, Ranking, ResultTable
-from discernel.show.words import count, join, probability, seconds, sentence
+from discernel.show.words import count, join, probability
 
 #: The method that is discernel's default, and the one that only knows the largest class.
 DEFAULT, BASELINE = DEFAULT_METHODS[0], DEFAULT_METHODS[-1]
@@ -119,24 +119,20 @@ def describe_ranking(ranking: Ranking | None) -> str | None:
     """Say what the ranks over all data sets mean; None where there is nothing to rank."""
     if ranking is None:
         return None
-    best = [m for m, r in zip(ranking.methods, ranking.ranks, strict=True) if r == ranking.ranks[0]]
+    test, verdicts = ranking.test, ranking.verdicts
+    best, tied = ([m for m, v in verdicts.items() if v == word] for word in ("best", "tied"))
     first = (
         f"Over {count(len(ranking.datasets), 'data set')}, {join(best)} "
-        f"{'has' if len(best) == 1 else 'share'} the best mean rank, {ranking.ranks[0]:.2f}"
+        f"{'has' if len(best) == 1 else 'share'} the best mean rank, {test.ranks[0]:.2f}"
     )
-    p = probability(ranking.test.p_value)
-    if not ranking.test.p_value < ALPHA:
-        return (
-            f"{first}, but the ranks of the methods do not differ more than by chance "
-            f"(Friedman test, p {p})."
-        )
-    level = [method for method in ranking.groups[0] if method not in best]
-    if not level:
+    p = probability(test.p_value)
+    if not test.p_value < ALPHA:
+        return f"{first}, but ranks do not differ more than by chance (Friedman test, p {p})."
+    if not tied:
         return f"{first}, clearly better than all others (Friedman test, p {p}; Nemenyi)."
     return (
-        f"{first}. Methods differ (Friedman test, p {p}), but {join(level)} cannot be told from "
-        f"{join(best)} (Nemenyi: ranks must differ by "
-        f"{ranking.test.critical_difference:.2f})."
+        f"{first}. Methods differ (Friedman test, p {p}), but {join(tied)} cannot be told from "
+        f"{join(best)} (Nemenyi: ranks must differ by {test.critical_difference:.2f})."
     )
 
 
@@ -159,27 +155,6 @@ def describe_failures(found: Sequence[Failure], n_runs: int) -> str:
         counts[place] = counts.get(place, 0) + len(failure.repetitions)
     places = [f"{place} ({number})" for place, number in counts.items()]
     return f"{sum(counts.values())} of {n_runs} runs failed: {join(places)}."
-
-
-def describe_time(table: ResultTable) -> str | None:
-    """Say how long fits took, and who is fast and slow; None where nothing finished."""
-    done = [r.result for found in table.records.values() for r in found if r.result.error is None]
-    if not done:
-        return None
-    total = sum(result.seconds_fit + result.seconds_predict for result in done)
-    text = f"Fits and predictions took {seconds(total)} in all."
-    means = {}
-    for method in table.methods:
-        times = [e.seconds_fit for e in table.entries.values() if e.method == method and e.values]
-        if len(times) == len(table.datasets):  # the same data for all, or times do not compare
-            means[method] = sum(times) / len(times)
-    if len(means) > 1:
-        fast, slow = min(means, key=means.__getitem__), max(means, key=means.__getitem__)
-        text += (
-            f" {sentence(fast)} is the fastest to fit, {seconds(means[fast])} on average, "
-            f"{slow} the slowest, {seconds(means[slow])}."
-        )
-    return text
 
 
 def _number(entry: Entry, metric: PredictionMetric) -> str:

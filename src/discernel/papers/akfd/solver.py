@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 
-from discernel.arrays import FloatArray, inner, matmul
+from discernel.arrays import FloatArray, inner
 from discernel.arrays.sample_weights import SampleWeights, row_weights
-from discernel.bank import CholeskySystem, System
-from discernel.bank.products import CONSTANT
+from discernel.bank import Matrices, StoredMatrices, System
+from discernel.bank.grams import CONSTANT
 from discernel.exceptions import InvalidInputError, NumericalError, check_count, check_number
 from discernel.papers.akfd.criterion import (
     SERIES_ERROR,
@@ -76,34 +76,6 @@ class Alternation:
             Every kernel between new rows and the training samples.
         """
         return np.asarray(np.tensordot(self.weights, cross, 1) @ self.v - self.gamma)
-
-
-class _Kernels(Protocol):
-    """What the alternation asks of kernels; a bank has it."""
-
-    @property
-    def row_weights(self) -> SampleWeights: ...
-
-    def system(self, weights: FloatArray, ridge: float) -> System: ...
-
-    def products(self, vectors: FloatArray) -> FloatArray: ...
-
-
-class _RawKernels:
-    """A stack of matrices as they are: neither centred nor normalised, but weighted."""
-
-    def __init__(self, grams: FloatArray, weights: SampleWeights | None = None) -> None:
-        self._grams, self.row_weights = grams, row_weights(weights, grams.shape[1])
-        if weights is not None:
-            self._grams = grams * weights.roots[:, None] * weights.roots
-
-    def system(self, weights: FloatArray, ridge: float) -> System:
-        return CholeskySystem(lambda: np.tensordot(weights, self._grams, 1), ridge)
-
-    def products(self, vectors: FloatArray) -> FloatArray:
-        n_kernels, n_samples, _ = self._grams.shape
-        product = matmul(self._grams.reshape(-1, n_samples), vectors)
-        return product.reshape(n_kernels, n_samples, -1)
 
 
 def alternate(
@@ -179,12 +151,12 @@ def alternate(
         if callback is not None:
             callback(Progress(iteration, value, None, int(np.count_nonzero(weights))))
 
-    kernels = _RawKernels(stack, sample_weights)
+    kernels = StoredMatrices(stack, sample_weights=sample_weights)
     return _alternate(kernels, columns, check_nu(nu), weights, tol, max_iter, tell)
 
 
 def _alternate(
-    kernels: _Kernels,
+    kernels: Matrices,
     d: FloatArray,
     nu: float,
     weights: FloatArray,
@@ -219,7 +191,7 @@ def _alternate(
     return Alternation(*state, tuple(objectives), n_iter, converged)
 
 
-def _factor(kernels: _Kernels, weights: FloatArray, nu: float) -> System:
+def _factor(kernels: Matrices, weights: FloatArray, nu: float) -> System:
     try:
         return kernels.system(weights, ridge(nu))
     except NumericalError as error:
@@ -380,8 +352,8 @@ def _alternate_along(
     sample_weights: SampleWeights | None = None,
 ) -> Iterator[Alternation]:
     """Yield the end of the alternation for rising ν, as long as floating point allows."""
-    kernels, first = _RawKernels(grams, sample_weights), start_weights(grams, sample_weights)
-    weights = first
+    kernels = StoredMatrices(grams, sample_weights=sample_weights)
+    weights = first = start_weights(grams, sample_weights)
     for position, nu in enumerate(nus):
         try:
             found = _alternate(kernels, d, nu, weights, tol, max_iter, None)
