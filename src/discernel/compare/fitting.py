@@ -74,7 +74,7 @@ def learner_kernels(views: Mapping[str, slice], criterion: str) -> Any:
 
 
 def fit_and_predict(estimator: Any, division: Division) -> Result:
-    """Fit an estimator, predict, and take what it says about its kernel."""
+    """Fit a classifier and predict the held-out rows, with scores and probabilities if it can."""
     start = time.perf_counter()
     estimator.fit(division.X_train, division.y_train)
     fitted = time.perf_counter()
@@ -87,55 +87,60 @@ def fit_and_predict(estimator: Any, division: Division) -> Result:
     probabilities = predictions.get("probabilities")
     if probabilities is not None and probabilities.shape[1] == 2:
         predictions.setdefault("scores", probabilities[:, 1])
-    names, weights = _weights(estimator)
     return Result(
         seconds_fit=fitted - start,
         seconds_predict=predicted - fitted,
-        weights=dict(zip(names, weights, strict=True)),
-        regularization=_number(getattr(estimator, "regularization_", None)),
-        gap=_number(getattr(estimator, "gap_", None)),
-        details=_details(getattr(estimator, "learned_kernel_", None))
-        | _sources(estimator, names)
-        | _importances(estimator, division)
-        | _embedding(estimator, division),
         predictions=predictions,
     )
 
 
-def _weights(estimator: Any) -> tuple[list[str], list[float]]:
-    """Return kernel names and weights; an estimator with one kernel has nothing to weigh."""
-    if not (hasattr(estimator, "kernel_weights_") and hasattr(estimator, "kernels")):
-        return [], []
+def fit_learner(estimator: MultipleKernelDiscriminant, division: Division) -> Result:
+    """Fit a learned kernel and predict, with all that a report shows of the kernel."""
+    found = fit_and_predict(estimator, division)
     # The names as given: resolved widths differ from one division to the next.
-    return given_names(estimator), estimator.kernel_weights_.tolist()
+    names, learned = given_names(estimator), estimator.learned_kernel_
+    details = {
+        "status": str(learned.status),
+        "n_iter": learned.n_iter,
+        "objective": learned.objective,
+        "history": [
+            [p.iteration, p.objective, p.gap, p.stage, p.regularization] for p in learned.history
+        ],
+        "leave_one_out": [[lam, error] for lam, error in learned.leave_one_out.items()],
+        "considered": [
+            [each.name, each.error, each.pull, each.regularization, each.strength, each.accuracy]
+            for each in learned.considered
+        ],
+    }
+    sources = kernel_sources(estimator.kernels_)
+    if 1 < len(set(sources)) < len(sources):  # sources with several kernels
+        details["sources"] = dict(zip(names, sources, strict=True))
+    if estimator.kernels == "auto":
+        details["feature_importances"] = _importances(estimator, division)
+    if division.is_first:
+        details["embedding"] = _embedding(estimator, division)
+    return replace(
+        found,
+        weights=dict(zip(names, estimator.kernel_weights_.tolist(), strict=True)),
+        regularization=estimator.regularization_,
+        gap=estimator.gap_,
+        details=details,
+    )
 
 
-def _sources(estimator: Any, names: list[str]) -> dict[str, Any]:
-    """Return the source of each kernel by its name, where sources have several kernels."""
-    sources = kernel_sources(estimator.kernels_) if names else []
-    if not 1 < len(set(sources)) < len(sources):
-        return {}
-    return {"sources": dict(zip(names, sources, strict=True))}
-
-
-def _importances(estimator: Any, division: Division) -> dict[str, Any]:
+def _importances(estimator: MultipleKernelDiscriminant, division: Division) -> dict[str, float]:
     """Return the importance of each column of the data to the default.
 
     Those of other fits are not asked for: they would take about as long as a fit with few kernels.
-    The importances of a forest mean something else.
     """
-    if not hasattr(estimator, "metric_"):
-        return {}
     importances = estimator.feature_importances_
     columns = division.columns or tuple(f"column {i}" for i in range(len(importances)))
     names, sums = sum_by(columns, importances)
-    return {"feature_importances": dict(zip(names, sums.tolist(), strict=True))}
+    return dict(zip(names, sums.tolist(), strict=True))
 
 
-def _embedding(estimator: Any, division: Division) -> dict[str, Any]:
-    """Return the first two discriminant coordinates of some rows, for one division."""
-    if not (division.is_first and hasattr(estimator, "discriminant_")):
-        return {}
+def _embedding(estimator: MultipleKernelDiscriminant, division: Division) -> dict[str, Any]:
+    """Return the first two discriminant coordinates of some training and held-out rows."""
     parts = [
         (estimator.transform(X[:_DRAWN])[:, :2], y[:_DRAWN], np.full(len(y[:_DRAWN]), held_out))
         for X, y, held_out in (
@@ -145,42 +150,10 @@ def _embedding(estimator: Any, division: Division) -> dict[str, Any]:
     ]
     coordinates, labels, held_out = (np.concatenate(part) for part in zip(*parts, strict=True))
     return {
-        "embedding": {
-            "coordinates": coordinates.round(3).tolist(),
-            "labels": [str(label) for label in labels],
-            "held_out": held_out.tolist(),
-            "explained": estimator.explained_variance_ratio_[:2].tolist(),
-        }
-    }
-
-
-def _number(value: Any) -> float | None:
-    return None if value is None else float(value)
-
-
-def _details(learned: Any) -> dict[str, Any]:
-    """Return what a report shows of a learned kernel beside its weights."""
-    if learned is None:
-        return {}
-    return {
-        "status": str(learned.status),
-        "n_iter": int(learned.n_iter),
-        "objective": _number(learned.objective),
-        "history": [
-            [p.iteration, p.objective, p.gap, p.stage, p.regularization] for p in learned.history
-        ],
-        "leave_one_out": [[lam, error] for lam, error in learned.leave_one_out.items()],
-        "considered": [
-            [
-                found.name,
-                found.error,
-                found.pull,
-                found.regularization,
-                found.strength,
-                found.accuracy,
-            ]
-            for found in learned.considered
-        ],
+        "coordinates": coordinates.round(3).tolist(),
+        "labels": [str(label) for label in labels],
+        "held_out": held_out.tolist(),
+        "explained": estimator.explained_variance_ratio_[:2].tolist(),
     }
 
 
@@ -191,7 +164,7 @@ def discriminant(division: Division, options: dict[str, Any]) -> Result:
     """Fit a `MultipleKernelDiscriminant`."""
     kernels = learner_kernels(division.views, options.get("criterion", "auto"))
     rows = division.as_read if kernels == "auto" else division
-    return fit_and_predict(MultipleKernelDiscriminant(kernels, **options), rows)
+    return fit_learner(MultipleKernelDiscriminant(kernels, **options), rows)
 
 
 class _Checked(Precomputed):
@@ -269,8 +242,6 @@ def single(division: Division, options: dict[str, Any]) -> Result:
         seconds_fit=searched - start + found.seconds_fit,
         weights={name: float(i == best) for i, name in enumerate(kernel_names(given))},
         regularization=values[at],
-        gap=None,  # nothing was weighed
-        details={},
     )
 
 
