@@ -141,12 +141,12 @@ class HeldOutScores:
     Attributes
     ----------
     rows : ndarray of int or None
-        Training rows whose leave-one-out scores are held-out scores, because the kernel was learned
-        without their labels; None: all, or those of the scores.
+        Training rows that the scores are of; None: all.
     scores : ndarray of shape (n_rows, n_classes - 1) or None
-        The scores.
+        The scores; None: leave-one-out scores are held-out scores, because the kernel was learned
+        without the labels of these rows.
     target : ClassTarget or None
-        The classes of the rows that the scores are of.
+        The classes of the rows; None: those that training rows have.
     where : str
         How they were predicted, in words.
     """
@@ -166,6 +166,8 @@ class HeldOutScores:
             return self.scores, self.target
         if self.rows is None:
             return fit.left_out_scores, target
+        if self.scores is not None:
+            return self.scores, target.part(self.rows)
         counts = np.bincount(target.codes[self.rows], minlength=target.n_classes)
         rows = np.union1d(self.rows, np.flatnonzero((counts < 2)[target.codes]))
         return fit.left_out_scores[rows], target.part(rows)

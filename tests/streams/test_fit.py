@@ -90,7 +90,7 @@ def test_a_part_of_the_rows_has_the_training_statistics_of_all():
     assert len(once) == 300
     options = {"regularization": 1e-2, "fallback": None}
     found = fit_stream(state, state.survey.target(clf.classes_, once), once, **options)
-    part = fit_discriminant(found.fit, found.target, "training")
+    part = fit_discriminant(found, found.target, "training")
     assert np.allclose(part.means, clf.discriminant_.means, rtol=1e-6)
     assert np.allclose(part.scalings, clf.discriminant_.scalings, rtol=1e-6)
 

@@ -18,7 +18,7 @@ from discernel.exceptions import InvalidInputError
 from discernel.export import numpy_scorer
 from discernel.inspection import contributions
 from discernel.kernels import RBF, Laplace
-from discernel.learn.sample import RowSample
+from discernel.learn.survey import RowSample
 from discernel.streams import Chunk, Place
 from discernel.targets import ClassTarget
 from tests.streams.test_fit import explicit, rings
@@ -336,8 +336,8 @@ def test_rows_that_decay_are_left_out_with_what_they_weigh():
 def test_new_rows_are_rather_drawn_than_those_that_decay():
     chunk = Chunk(np.arange(1000.0)[:, None], np.zeros(1000), None, Place("X"))
     later = replace(chunk, place=Place("X", 1))
-    options = {"rows": np.arange(1000), "most": 200, "classes": False}
+    options = {"rows": np.arange(1000), "most": 200}
     old, new = (RowSample.of(each, 0, **options) for each in (chunk, later))
-    drawn = old.decayed(0.1).merged(new, 200, classes=False)
+    drawn = old.decayed(0.1).merged(new, 200)
     assert len(drawn) == 200
     assert 0.85 < np.mean(drawn.decays == 1.0) < 0.96  # ten elevenths

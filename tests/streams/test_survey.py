@@ -8,8 +8,7 @@ import pytest
 from scipy import sparse
 
 from discernel.exceptions import InvalidInputError
-from discernel.learn.sample import row_keys
-from discernel.learn.survey import SurveyPass, codes_of
+from discernel.learn.survey import SurveyPass, codes_of, row_keys
 from discernel.rows.chunks import Chunk, Place
 from discernel.streams import open_rows
 from discernel.tables import TableEncoder

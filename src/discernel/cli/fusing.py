@@ -13,13 +13,13 @@ from sklearn.pipeline import make_pipeline
 from discernel.cli.learning import Learner, now
 from discernel.compare.plan import Data
 from discernel.exceptions import InvalidInputError
+from discernel.inspection.source_weights import kernel_sources
 from discernel.persistence import SavedModel
 from discernel.plan import FEW_ROWS
 from discernel.rows.columns import Preparation
 from discernel.rows.formats import import_pandas
 from discernel.rows.labelled import digest, find_target, rows_with_labels
 from discernel.rows.reading import read_table
-from discernel.rows.views import kernel_sources
 from discernel.rows.views_file import ViewsFile, build_kernels, join_files, read_views
 from discernel.show.facts import Origin
 

@@ -24,6 +24,7 @@ from discernel.compare.store import Result
 from discernel.compare.tasks import Division
 from discernel.estimators import KernelDiscriminant, MultipleKernelDiscriminant
 from discernel.inspection.facts import given_names
+from discernel.inspection.source_weights import kernel_sources, sum_by
 from discernel.kernels import (
     RBF,
     Kernel,
@@ -32,7 +33,6 @@ from discernel.kernels import (
     resolve_kernels,
 )
 from discernel.learn.learn import DEFAULT_REGULARIZATIONS
-from discernel.rows.views import kernel_sources, sum_by
 
 #: At most so many training rows, and so many held-out ones, are kept for a picture.
 _DRAWN = 150

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,6 @@ from discernel.discriminant import Head
 from discernel.estimators.base import (
     BaseKernelEstimator,
     like_input,
-    make_model,
     score_any,
     view,
 )
@@ -179,28 +178,6 @@ class AKFDClassifier(ClassifierMixin, BaseKernelEstimator):
         self.random_state = random_state
         self.class_weight = class_weight
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Choose ν, then alternate.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Training rows, or for precomputed kernels a stack of shape (n_samples, n_samples,
-            n_kernels).
-        y : array-like of shape (n_samples,)
-            Class labels.
-        sample_weight : array-like of shape (n_samples,), optional
-            How much each row counts, as in `MultipleKernelDiscriminant`.
-
-        Returns
-        -------
-        self
-            Fitted.
-        """
-        self._check_parameters()
-        self.model_ = make_model(self, self._fit, X, y, sample_weight)
-        return self
-
     @property
     def objective_path_(self) -> FloatArray:
         """Eq. (20) after every half-step."""
@@ -212,6 +189,8 @@ class AKFDClassifier(ClassifierMixin, BaseKernelEstimator):
         return int(self.model_.facts.found.n_iter)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, device: Device | None) -> Model:
+        """Return the model of a fit: choose ν, then alternate."""
+        self._check_parameters()
         training = check_training(self, X, y, sample_weight)
         target = ClassTarget.from_labels(training.y, training.weights)
         given = training.among_given(target, self.class_weight)
@@ -220,7 +199,7 @@ class AKFDClassifier(ClassifierMixin, BaseKernelEstimator):
 
     def _fit_rows(self, training: TrainingRows, given: ClassTarget) -> Model:
         """Return the model of what has been checked."""
-        X, kernels, target = training.X, training.kernels, given.seen
+        X, kernels, target = training.X, training.reader.kernels, given.seen
         trusted = [kernel.trusted for kernel in kernels]
         grams, names = check_grams(gram_stack(kernels, X), kernel_names(kernels), trusted)
         nu, accuracies = self._choose_nu(grams, target)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from operator import attrgetter
 from typing import Any, ClassVar, Self, TypeVar, cast
@@ -28,9 +28,16 @@ from discernel.bank import BankChoice
 from discernel.inspection.facts import model_facts
 from discernel.kernels.make import get_settings, with_settings
 from discernel.learn import Request, make_request
-from discernel.learn.chunks import naming_rows
+from discernel.learn.chunks import StreamLearner, naming_rows
+from discernel.learn.rows import Learning, learn_rows, rows_vary
 from discernel.learn.stages import FitRun
-from discernel.learn.training import are_precomputed, take_sparse, takes_tables
+from discernel.learn.training import (
+    TrainingRows,
+    are_precomputed,
+    check_training,
+    take_sparse,
+    takes_tables,
+)
 from discernel.model import Model
 from discernel.plan import parse_duration
 from discernel.rows.chunks import Chunk, is_dask
@@ -79,6 +86,8 @@ class BaseKernelEstimator(BaseEstimator):
     _approximable: ClassVar[bool] = True
     _holds_out: ClassVar[bool] = False
     _sums: ClassVar[bool] = False
+    #: How `check_training` checks y.
+    _y_checks: ClassVar[Mapping[str, Any]] = {}
     #: What a time limit is kept by.
     _clock: Any = staticmethod(time.perf_counter)
     kernels: Any
@@ -163,6 +172,42 @@ class BaseKernelEstimator(BaseEstimator):
 
     # ---- fitting -----------------------------------------------------------------------------
 
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the kernel, and what predicts with it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training rows: an array of any library, a sparse matrix, a dataframe, with
+            ``kernels="auto"`` of any columns, what callable kernels take, or for precomputed
+            kernels a stack of shape (n_samples, n_samples, n_kernels).
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            What is to be predicted: class labels, labels as columns, or numbers, as the class says.
+        sample_weight : array-like of shape (n_samples,), optional
+            How much each row counts, at least 0: relative to the others, and a row of weight 0 is
+            absent.
+
+        Returns
+        -------
+        self
+            Fitted.
+        """
+        given, device = (X, y, sample_weight), None
+        try:
+            found, named = check_given(*given), self.device
+            # What other libraries have in NumPy's memory is computed by NumPy.
+            if named != "cpu" and self._computes_on_device:  # "cpu" needs no other library
+                device = elsewhere(found if named is None else Device.named(named))
+            X, y, sample_weight = map(on_host, given)
+            self.model_ = self._fit(X, y, sample_weight, device).prepared()
+        except BaseException as error:
+            devices = (each for each in map(device_of, given) if each is not None)
+            failed = device_failure(error, device or next(devices, None), **self._when_fitting())
+            if failed is None:
+                raise
+            raise failed from error
+        return self
+
     def _request(self) -> Request:
         """Return what is to be learned, checked."""
         return make_request(
@@ -175,12 +220,12 @@ class BaseKernelEstimator(BaseEstimator):
             callback=self.callback,
         )
 
-    def _fit_in_time(self, X: Any, y: Any, sample_weight: Any, device: Device | None) -> Model:
-        """Return the model of a fit, within the time limit if there is one."""
+    def _fit(self, X: Any, y: Any, sample_weight: Any, device: Device | None) -> Model:
+        """Return the model of a fit to arrays of NumPy, within the time limit if there is one."""
         return FitRun(self, device, parse_duration(self.max_time)).fit(X, y, sample_weight)
 
     def _fit_model(self, X: Any, y: Any, sample_weight: Any, run: FitRun) -> Model:
-        """Return the model of a stage of a fit.
+        """Return the model of a stage of a fit: check the rows, plan, learn, and make the model.
 
         Parameters
         ----------
@@ -188,6 +233,28 @@ class BaseKernelEstimator(BaseEstimator):
             Rows, labels and weights.
         run : FitRun
             The fit.
+        """
+        training = check_training(self, X, y, sample_weight, **self._y_checks)
+        target, *known = self._make_target(training, run.request)
+        with run.working(training) as stage:
+            if stage.sums and rows_vary(training.X, training.reader.kernels, run.tables):
+                del training, target, known  # read again, chunk by chunk
+                return StreamLearner(self, run).fit_rows(X, y, sample_weight, planned=True)
+            return self._make_model(learn_rows(run, training, target), *known)
+
+    def _make_target(self, training: TrainingRows, request: Request) -> tuple[Any, ...]:
+        """Return what is to be predicted, and what else `_make_model` needs, or raise an error."""
+        raise NotImplementedError
+
+    def _make_model(self, learning: Learning, *known: Any) -> Model:
+        """Return the model of a learned kernel.
+
+        Parameters
+        ----------
+        learning : Learning
+            The learned kernel.
+        *known
+            What `_make_target` returned beside the target.
         """
         raise NotImplementedError
 
@@ -202,6 +269,16 @@ class BaseKernelEstimator(BaseEstimator):
     def _survey_rows(self, X: Any, run: FitRun) -> Any:
         """Return what a first pass over rows in chunks finds; None for rows in memory."""
         return None
+
+    def _when_fitting(self) -> dict[str, str]:
+        """Return what to do where a device fails in a fit; only what this estimator has."""
+        params = self.get_params(deep=False)
+        leave_out = " and leave `device` out" if "device" in params else ""
+        iterates = params.get("bank", "iterative") != "iterative"
+        return {
+            "smaller": "Take fewer rows" + (" or bank='iterative'" if iterates else ""),
+            "instead": f"give NumPy arrays{leave_out}, to compute on the processor",
+        }
 
     # ---- parameters --------------------------------------------------------------------------
 
@@ -389,51 +466,9 @@ def score_any(score: Method) -> Method:
     return cast(Method, scored)
 
 
-def make_model(
-    estimator: Any, fit: Callable[..., Model], X: Any, y: Any, sample_weight: Any
-) -> Model:
-    """Return the model of a fit to arrays of any library.
-
-    What a device says when it fails becomes an error that says what to do.
-
-    Parameters
-    ----------
-    estimator : BaseKernelEstimator
-        What is fitted.
-    fit : callable
-        From rows, labels and weights of NumPy, and the device to compute on, to a model.
-    X, y, sample_weight : array-like
-        Rows, labels and weights.
-    """
-    given, device = (X, y, sample_weight), None
-    try:
-        found, named = check_given(*given), estimator.device
-        # What other libraries have in NumPy's memory is computed by NumPy.
-        if named != "cpu" and estimator._computes_on_device:  # "cpu" needs no other library
-            device = elsewhere(found if named is None else Device.named(named))
-        return fit(*map(on_host, given), device).prepared()
-    except BaseException as error:
-        devices = (each for each in map(device_of, given) if each is not None)
-        failed = device_failure(error, device or next(devices, None), **_when_fitting(estimator))
-        if failed is None:
-            raise
-        raise failed from error
-
-
 def _makes_frames(estimator: Any) -> bool:
     """Whether `set_output`, or scikit-learn's own setting, asks for dataframes."""
     return bool(_get_output_config("transform", estimator)["dense"] != "default")
-
-
-def _when_fitting(estimator: Any) -> dict[str, str]:
-    """Return what to do where a device fails in a fit; only what this estimator has."""
-    params = estimator.get_params(deep=False)
-    leave_out = " and leave `device` out" if "device" in params else ""
-    iterates = params.get("bank", "iterative") != "iterative"
-    return {
-        "smaller": "Take fewer rows" + (" or bank='iterative'" if iterates else ""),
-        "instead": f"give NumPy arrays{leave_out}, to compute on the processor",
-    }
 
 
 def _when_predicting(estimator: Any) -> dict[str, str]:

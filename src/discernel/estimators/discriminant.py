@@ -15,13 +15,13 @@ from discernel.arrays import FloatArray, check_given, on_host
 from discernel.bank import BankChoice
 from discernel.criteria import takes_two_classes
 from discernel.discriminant import ClassHead, Decision, HeldOutScores, fit_discriminant
-from discernel.estimators.base import BaseKernelEstimator, by_chunks, make_model, score_any, view
+from discernel.estimators.base import BaseKernelEstimator, by_chunks, score_any, view
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.learn import Request, make_request
 from discernel.learn.chunks import StreamLearner
-from discernel.learn.rows import PRIOR_REQUEST, held_out_scores, learn_rows, rows_vary
+from discernel.learn.rows import PRIOR_REQUEST, Learning
 from discernel.learn.stages import FitRun
-from discernel.learn.training import TrainingRows, check_training
+from discernel.learn.training import TrainingRows
 from discernel.model import Model
 from discernel.rows.chunks import is_dask
 from discernel.rows.open import open_rows
@@ -82,68 +82,43 @@ class BaseKernelDiscriminant(
         self
             Fitted.
         """
-        self.model_ = make_model(self, self._fit_in_time, X, y, sample_weight)
-        return self
+        return super().fit(X, y, sample_weight)
 
     def _fit_model(self, X: Any, y: Any, sample_weight: Any, run: FitRun) -> Model:
-        """Return the model of a fit to rows in memory or in chunks.
+        """Return the model of a fit to rows in memory or in chunks."""
+        if not isinstance(X, Source):
+            return super()._fit_model(X, y, sample_weight, run)
+        if y is not None or sample_weight is not None:
+            raise InvalidInputError(
+                "Labels and weights of rows in chunks come with them. Got them for fit; name "
+                "their columns, or give them, to open_rows."
+            )
+        return StreamLearner(self, run).fit(X)
 
-        Parameters
-        ----------
-        X, y, sample_weight : array-like
-            Rows, labels and weights.
-        run : FitRun
-            The fit.
-        """
-        if isinstance(X, Source):
-            if y is not None or sample_weight is not None:
-                raise InvalidInputError(
-                    "Labels and weights of rows in chunks come with them. Got them for fit; name "
-                    "their columns, or give them, to open_rows."
-                )
-            return StreamLearner(self, run).fit(X)
-        request, training = run.request, check_training(self, X, y, sample_weight)
+    def _make_target(self, training: TrainingRows, request: Request) -> tuple[Any, ...]:
+        """Return the classes with rows, all classes, and how probabilities become a class."""
         least = 2 if training.absent is None else 1
         target = ClassTarget.from_labels(training.y, training.weights, least=least)
         given = training.among_given(target, self.class_weight)
-        if given.seen.n_classes == 1:  # nothing to learn by: all rows with weight are of one class
-            request = PRIOR_REQUEST
-        self._check_target(given, request)
-        decision = self._decide(given)
-        rows, kernels = training.X, training.kernels
-        with run.working(rows, kernels, target.n_samples) as stage:
-            if stage.sums and rows_vary(rows, kernels, run.tables):
-                del training, rows, target, given
-                return StreamLearner(self, run).fit_rows(X, y, sample_weight, planned=True)
-            return self._fit_rows(training, given, decision, request, run)
+        return given.seen, given, self._decide(given, request)
 
-    def _fit_rows(
-        self,
-        training: TrainingRows,
-        given: ClassTarget,
-        decision: Decision,
-        request: Request,
-        run: FitRun,
-    ) -> Model:
-        """Return the model of rows in memory, all kept or in a bank of features."""
-        target = given.seen
-        learning = learn_rows(run, training.X, training.reader, target, request)
-        fit, held_out = learning.fit(target), HeldOutScores()
+    def _make_model(self, learning: Learning, *known: Any) -> Model:
+        """Return the model of a learned kernel, all rows kept or in a bank of features."""
+        (given, decision), target = known, learning.target
+        fit, held_out = learning.fit(), HeldOutScores()
         if self.statistics == "loo":
-            held_out = held_out_scores(learning, fit, target)(target, slice(None))
+            held_out = learning.held_out(fit)
         found = fit_discriminant(fit, target, self.statistics, held_out)
         found = replace(found, dual_coef=learning.coef(found.dual_coef))
-        head = self._make_head(found, decision, given, held_out.where)
         return learning.model(
-            training,
             fit,
-            head,
+            self._make_head(found, decision, given, held_out.where),
             target.codes,
             coef=found.dual_coef,
             intercept=found.intercept,
             classes=given.classes,
             labels=target.classes[target.codes],
-            rows=held_out.rows,
+            rows=held_out.rows if held_out.scores is None else None,
         )
 
     def _make_head(
@@ -249,17 +224,19 @@ class BaseKernelDiscriminant(
         tags.classifier_tags.multi_class = not binary
         return tags
 
-    def _check_target(self, target: ClassTarget, request: Request) -> None:
-        """Raise a clear error where classes cannot be learned as asked, before any heavy work.
+    def _decide(self, target: ClassTarget, request: Request) -> Decision:
+        """Return how probabilities become a class, or raise a clear error before any heavy work.
 
         Parameters
         ----------
         target : ClassTarget
             All classes.
         request : Request
-            What is to be learned.
+            What is to be learned, where at least two classes have rows.
         """
-        request.check_target(target.seen)
+        if target.seen.n_classes == 1:  # nothing to learn by
+            request = PRIOR_REQUEST
+        request.criterion.check_target(target.seen, request.regularization)
         if self.statistics not in ("loo", "training"):
             raise unknown_choice("statistics", self.statistics, ["loo", "training"])
         if self.statistics == "training" and request.regularization == 0.0:
@@ -267,9 +244,6 @@ class BaseKernelDiscriminant(
                 "Without regularization the fit is exact on training rows, which then have no "
                 "scatter: statistics must be 'loo'. Got 'training' and regularization=0."
             )
-
-    def _decide(self, target: ClassTarget) -> Decision:
-        """Return how probabilities become a class, or raise a clear error."""
         self._check_n_components(target)
         return Decision.make(
             target, priors=self.priors, class_costs=self.class_costs, threshold=self.threshold

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,21 +15,16 @@ from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from discernel.arrays import FloatArray
+from discernel.arrays import FloatArray, is_sparse
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.criteria import KernelLeastSquares
 from discernel.discriminant import Discriminant, Head, fit_discriminant
-from discernel.estimators.base import (
-    BaseKernelEstimator,
-    like_input,
-    make_model,
-    score_any,
-    view,
-)
+from discernel.estimators.base import BaseKernelEstimator, like_input, score_any, view
 from discernel.exceptions import InvalidInputError, caller_stacklevel
-from discernel.learn.rows import Learning, held_out_scores, learn_rows
+from discernel.learn import Request
+from discernel.learn.rows import Learning
 from discernel.learn.stages import FitRun
-from discernel.learn.training import TrainingRows, check_training
+from discernel.learn.training import TrainingRows
 from discernel.model import Model
 from discernel.targets import ClassTarget, LabelsTarget
 
@@ -86,8 +81,9 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelEstimator):
 
     One program over all labels together, which [Ye08]_ leaves as future work, gives the weights;
     each label then has a two-class discriminant of its own, and all of them cost one
-    factorisation. Labels count the same, rare or frequent. Given one class a row instead, it is
-    one class against the rest, and the most probable class is predicted.
+    factorisation. Labels count the same, rare or frequent. `fit` takes a column of 0 and 1 per
+    label for y. Given one class a row instead, it is one class against the rest, and the most
+    probable class is predicted.
 
     Parameters
     ----------
@@ -137,6 +133,7 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelEstimator):
     """
 
     _holds_out: ClassVar[bool] = True
+    _y_checks: ClassVar[Mapping[str, Any]] = {"multi_output": True}
 
     classes_ = view("classes", "The positions of the labels, or the classes.")
     multilabel_ = view("head.is_multilabel", "Whether rows may have any number of labels.")
@@ -179,54 +176,30 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelEstimator):
 
     # ---- fitting -----------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn the kernel and a discriminant a label.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Training rows, of any kind `MultipleKernelDiscriminant` takes.
-        y : array-like of shape (n_samples, n_labels) or (n_samples,)
-            1 where a row has a label, else 0; or one class a row.
-        sample_weight : array-like of shape (n_samples,), optional
-            How much each row counts, as in `MultipleKernelDiscriminant`.
-
-        Returns
-        -------
-        self
-            Fitted.
-        """
-        self.model_ = make_model(self, self._fit_in_time, X, y, sample_weight)
-        return self
-
     def _fit_model(self, X: Any, y: Any, sample_weight: Any, run: FitRun) -> Model:
-        """Return the model of a fit.
+        """Return the model of a fit; labels may be a sparse matrix."""
+        return super()._fit_model(X, y.toarray() if is_sparse(y) else y, sample_weight, run)
 
-        Parameters
-        ----------
-        X, y, sample_weight : array-like
-            Rows, labels and weights.
-        run : FitRun
-            The fit.
-        """
-        y, request = y.toarray() if hasattr(y, "toarray") else y, run.request
-        one_class = sample_weight is not None and np.asarray(y).ndim == 1
-        training = check_training(self, X, y, sample_weight, labels=one_class, multi_output=True)
+    def _make_target(self, training: TrainingRows, request: Request) -> tuple[Any, ...]:
+        """Return the labels that vary and which these are, all labels, classes, and their kind."""
         has, weights, classes, is_multilabel = self._indicate(training)
         varies = _check_labels(has, classes if is_multilabel else None)
         target = LabelsTarget(has[:, varies], weights)
-        request.check_target(target)
-        with run.working(training.X, training.kernels, target.n_samples):
-            learning = learn_rows(run, training.X, training.reader, target, request)
-            found, fit = _fit_labels(learning, target)
+        request.criterion.check_target(target, request.regularization)
+        return target, varies, has, classes, is_multilabel
+
+    def _make_model(self, learning: Learning, *known: Any) -> Model:
+        """Return the model of a learned kernel."""
+        (varies, has, classes, is_multilabel), target = known, learning.target
+        found, fit = _fit_labels(learning)
+        weights = target.sample_weights
         share = has.mean(axis=0) if weights is None else weights.shares @ has
         share[has.all(axis=0)] = 1.0  # without rounding
         head = LabelsHead(dict(zip(varies.tolist(), found, strict=True)), share, is_multilabel)
         return learning.model(
-            training,
             fit,
             head,
-            has[:, varies].astype(np.intp),
+            target.has.astype(np.intp),
             coef=np.hstack([one.dual_coef for one in found]),
             intercept=np.concatenate([one.intercept for one in found]),
             classes=classes,
@@ -346,22 +319,16 @@ def _check_labels(has: NDArray[np.bool_], labels: NDArray[Any] | None) -> NDArra
     return np.flatnonzero(varies)
 
 
-def _fit_labels(
-    learning: Learning, target: LabelsTarget
-) -> tuple[list[Discriminant], KernelLeastSquares]:
+def _fit_labels(learning: Learning) -> tuple[list[Discriminant], KernelLeastSquares]:
     """Return the discriminant of each label, and the fit of all of them."""
-    criterion, weights = learning.relearner.request.criterion, target.sample_weights
-    ridge = criterion.sample_ridge(target, learning.learned.regularization)
-    system = learning.bank.system(learning.weights, ridge)
-    scores = np.hstack([part.scores for part in target.parts])
-    together = KernelLeastSquares(system, ridge, scores, weights)  # first: all at once is cheaper
-    fits = [KernelLeastSquares(system, ridge, part.scores, weights) for part in target.parts]
-    whole = KernelLeastSquares(system, ridge, target.scores, weights)
-    held_out = held_out_scores(learning, whole, target)
-    honest = [held_out(part, slice(i, i + 1)) for i, part in enumerate(target.parts)]
-    found = [
-        fit_discriminant(fit, part, "loo", own)
-        for fit, part, own in zip(fits, target.parts, honest, strict=True)
-    ]
-    found = [replace(one, dual_coef=learning.coef(one.dual_coef)) for one in found]
-    return found, together
+    target = learning.target
+    whole = learning.fit()  # first: all at once is cheaper
+    fits = [learning.fit(part.scores) for part in target.parts]
+    held_out, found = learning.held_out(whole), []
+    for i, (fit, part) in enumerate(zip(fits, target.parts, strict=True)):
+        own = held_out
+        if held_out.scores is not None:
+            own = replace(held_out, scores=held_out.scores[:, i : i + 1])
+        one = fit_discriminant(fit, part, "loo", own)
+        found.append(replace(one, dual_coef=learning.coef(one.dual_coef)))
+    return found, whole

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from discernel.arrays import FloatArray
 from discernel.discriminant import Head
-from discernel.estimators.base import (
-    BaseKernelEstimator,
-    like_input,
-    make_model,
-    score_any,
-)
-from discernel.learn.rows import learn_rows
-from discernel.learn.stages import FitRun
-from discernel.learn.training import check_training
+from discernel.estimators.base import BaseKernelEstimator, like_input, score_any
+from discernel.learn import Request
+from discernel.learn.rows import Learning
+from discernel.learn.training import TrainingRows
 from discernel.model import Model
 from discernel.model.importances import squared_losses
 from discernel.targets import RegressionTarget
@@ -70,7 +65,7 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
     """Kernel ridge regression whose kernel weights and λ are learned; several targets share them.
 
     The programs are those of the classifiers with other columns to fit: y, centred, in place of
-    class scores.
+    class scores. `fit` takes numbers for y, of shape (n_samples,) or (n_samples, n_targets).
 
     Parameters
     ----------
@@ -116,50 +111,28 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
     True
     """
 
+    _y_checks: ClassVar[Mapping[str, Any]] = {
+        "labels": False,
+        "y_numeric": True,
+        "multi_output": True,
+    }
+
     score = score_any(RegressorMixin.score)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn the kernel and the regression.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Training rows, of any kind `MultipleKernelDiscriminant` takes.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            The numbers to predict.
-        sample_weight : array-like of shape (n_samples,), optional
-            How much each row counts, as in `MultipleKernelDiscriminant`: relative to the others,
-            and a row of weight 0 is absent.
-
-        Returns
-        -------
-        self
-            Fitted.
-        """
-        self.model_ = make_model(self, self._fit_in_time, X, y, sample_weight)
-        return self
-
-    def _fit_model(self, X: Any, y: Any, sample_weight: Any, run: FitRun) -> Model:
-        """Return the model of a fit.
-
-        Parameters
-        ----------
-        X, y, sample_weight : array-like
-            Rows, numbers and weights.
-        run : FitRun
-            The fit.
-        """
-        options: dict[str, Any] = {"y_numeric": True, "multi_output": True}
-        training = check_training(self, X, y, sample_weight, labels=False, **options)
+    def _make_target(self, training: TrainingRows, request: Request) -> tuple[Any, ...]:
+        """Return the target, and y as numbers."""
         y = np.asarray(training.y, dtype=np.float64)
-        target, request = RegressionTarget.from_values(y, training.weights), run.request
-        request.check_target(target)
-        with run.working(training.X, training.kernels, target.n_samples):
-            learning = learn_rows(run, training.X, training.reader, target, request)
-            fit = learning.fit(target, target.weighted_values)
-            head, coef = NumberHead(fit.leave_one_out, y.ndim == 2), learning.coef(fit.coef)
-            found: dict[str, Any] = {"coef": coef, "intercept": fit.intercept, "labels": y}
-            return learning.model(training, fit, head, fit.truth, **found)
+        target = RegressionTarget.from_values(y, training.weights)
+        request.criterion.check_target(target, request.regularization)
+        return target, y
+
+    def _make_model(self, learning: Learning, *known: Any) -> Model:
+        """Return the model of a learned kernel."""
+        (y,) = known
+        fit = learning.fit(learning.target.weighted_values)
+        head, coef = NumberHead(fit.leave_one_out, y.ndim == 2), learning.coef(fit.coef)
+        found: dict[str, Any] = {"coef": coef, "intercept": fit.intercept, "labels": y}
+        return learning.model(fit, head, fit.truth, **found)
 
     @property
     def dual_coef_(self) -> FloatArray:

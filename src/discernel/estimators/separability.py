@@ -23,7 +23,6 @@ from discernel.discriminant import Head
 from discernel.estimators.base import (
     BaseKernelEstimator,
     like_input,
-    make_model,
     score_any,
     view,
 )
@@ -129,7 +128,9 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelEstimator):
 
     The kernel matrix of all rows keeps its leading eigenvectors and gets eigenvalues that set
     the labelled classes apart, [Yeung06]_. The classifier is then that of nearest neighbours, or
-    any other that takes kernel matrices, fitted to the labelled rows. Data should be scaled.
+    any other that takes kernel matrices, fitted to the labelled rows. Data should be scaled. In y,
+    -1, None or NaN mark rows without label. A row of weight 0, labelled or not, has no say and is
+    classified as a new one.
 
     Parameters
     ----------
@@ -262,30 +263,9 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelEstimator):
         """Return the kernels as the user gave them, Gaussian by default."""
         return "rbf" if isinstance(self.kernels, str) and self.kernels == "auto" else self.kernels
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn the kernel and classify all rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Labelled and unlabelled rows, or for precomputed kernels their kernel matrix or a
-            stack of shape (n_samples, n_samples, n_kernels).
-        y : array-like of shape (n_samples,)
-            Class labels; -1, None or NaN for rows without.
-        sample_weight : array-like of shape (n_samples,), optional
-            How much each row counts, labelled or not, as in `MultipleKernelDiscriminant`. A row
-            of weight 0 has no say, and is classified as a new one.
-
-        Returns
-        -------
-        self
-            Fitted.
-        """
-        check_count("n_neighbors", self.n_neighbors)
-        self.model_ = make_model(self, self._fit, X, y, sample_weight)
-        return self
-
     def _fit(self, X: Any, y: Any, sample_weight: Any, device: Device | None) -> Model:
+        """Return the model of a fit: learn the kernel and classify all rows."""
+        check_count("n_neighbors", self.n_neighbors)
         training, labels, kernels, classes = self._check_partial(X, y, sample_weight)
         target = labels.target
         final = self._final(target)
@@ -348,7 +328,7 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelEstimator):
             given, self.unlabelled, required=self.require_unlabelled, weights=training.weights
         )
         target = training.among_given(labels.target, self.class_weight)
-        labels, kernels = replace(labels, target=target.seen), training.kernels
+        labels, kernels = replace(labels, target=target.seen), training.reader.kernels
         if isinstance(self.kernels, str) and self.kernels == "auto":
             kernels = _default_kernels(training.X)
         return training, labels, kernels, target.classes

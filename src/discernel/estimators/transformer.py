@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,13 +11,15 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from discernel.arrays import FloatArray, n_rows
+from discernel.arrays.sample_weights import check_sample_weight
 from discernel.bank import Centering, CombinedKernel
 from discernel.discriminant import Head
-from discernel.estimators.base import BaseKernelEstimator, like_input, make_model, view
+from discernel.estimators.base import BaseKernelEstimator, like_input, view
 from discernel.exceptions import InvalidInputError
-from discernel.learn.rows import learn_rows
+from discernel.learn import Request
+from discernel.learn.rows import Learning
 from discernel.learn.stages import FitRun
-from discernel.learn.training import check_training
+from discernel.learn.training import TrainingRows, check_training
 from discernel.model import Model
 from discernel.model.importances import squared_losses
 from discernel.targets import ClassTarget
@@ -48,7 +50,8 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelEstimator):
 
     ``transform`` returns the kernel between new rows and the training rows, which is what
     estimators with ``kernel="precomputed"`` take, in training and in prediction, so the pipeline
-    is right under cross-validation.
+    is right under cross-validation. `fit` takes class labels for y. A row of weight 0 has no say in
+    the kernel, but a column of ``transform`` as all rows have.
 
     Parameters
     ----------
@@ -88,63 +91,43 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelEstimator):
 
     n_samples_fit_ = view("head.n_samples", "The training rows.")
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn the kernel.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Training rows, of any kind `MultipleKernelDiscriminant` takes.
-        y : array-like of shape (n_samples,)
-            Class labels.
-        sample_weight : array-like of shape (n_samples,), optional
-            How much each row counts, as in `MultipleKernelDiscriminant`. A row of weight 0 has no
-            say in the kernel, but a column of `transform` as all rows have.
-
-        Returns
-        -------
-        self
-            Fitted.
-        """
-        self.model_ = make_model(self, self._fit_in_time, X, y, sample_weight)
-        return self
-
     def _fit_model(self, X: Any, y: Any, sample_weight: Any, run: FitRun) -> Model:
-        """Return the model of a fit.
-
-        Parameters
-        ----------
-        X, y, sample_weight : array-like
-            Rows, labels and weights.
-        run : FitRun
-            The fit.
-        """
+        """Return the model of a fit, with a column for every row, those of weight 0 too."""
         if run.bank.kind == "lowrank":
             raise InvalidInputError(
                 "LearnedKernelTransformer returns the kernel to all training rows, which "
                 "bank='lowrank' does not keep. Use another bank."
             )
-        given, n_samples, request = (X, y), _num_samples(X), run.request
-        training = check_training(self, X, y, sample_weight)
-        every_row: Any = None if training.places is None else check_training(self, *given).X
-        target = ClassTarget.from_labels(training.y, training.weights)
-        request.check_target(target)
-        with run.working(training.X, training.kernels, target.n_samples):
-            learning = learn_rows(run, training.X, training.reader, target, request)
-            fit, head = learning.fit(target), KernelHead(n_samples, target.total)
-            none: dict[str, Any] = {"coef": np.empty((0, 0)), "intercept": np.empty(0)}
-            model = learning.model(training, fit, head, fit.truth, **none)
-        kernel, reader = model.kernel, model.reader
-        if training.places is None or not isinstance(kernel, CombinedKernel):
+        model, n = super()._fit_model(X, y, sample_weight, run), _num_samples(X)
+        model = replace(model, head=replace(model.head, n_samples=n))
+        if sample_weight is None:
             return model
-        if reader.encoder is not None:  # which has seen rows with weight only
-            every_row = reader.read(given[0])
+        present = np.flatnonzero(check_sample_weight(sample_weight, n))
+        kernel, reader = model.kernel, model.reader
+        if len(present) == n or not isinstance(kernel, CombinedKernel):
+            return model
+        # An encoder has seen rows with weight only.
+        encoded = reader.encoder is not None
+        every_row: Any = reader.read(X) if encoded else check_training(self, X, y).X
         n_given = every_row.shape[1] if reader.present else reader.n_features
         return replace(
             model,
             reader=replace(reader, present=None, n_features=n_given),
-            kernel=_on_all_rows(kernel, every_row, training.places),
+            kernel=_on_all_rows(kernel, every_row, present),
         )
+
+    def _make_target(self, training: TrainingRows, request: Request) -> tuple[Any, ...]:
+        """Return the classes."""
+        target = ClassTarget.from_labels(training.y, training.weights)
+        request.criterion.check_target(target, request.regularization)
+        return (target,)
+
+    def _make_model(self, learning: Learning, *known: Any) -> Model:
+        """Return the model of a learned kernel."""
+        fit, target = learning.fit(), learning.target
+        head = KernelHead(target.n_samples, target.row_weights.total)
+        none: dict[str, Any] = {"coef": np.empty((0, 0)), "intercept": np.empty(0)}
+        return learning.model(fit, head, fit.truth, **none)
 
     @like_input
     def transform(self, X: Any) -> FloatArray:

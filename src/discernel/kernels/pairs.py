@@ -121,23 +121,20 @@ class _Squared(_Distance):
             return _difference_sums(device, left, right, squared=True)
         return device.xp.matmul(factors, values.T)
 
-    def slope_sums(self, view: View, expansion: Expansion) -> Callable[[slice, Array], Array]:
-        coef, right = expansion.coef, as_rows(view.of(expansion.other))
-        origin = typical_row(right)  # sums of differences lose the digits that all rows share
-        right = left = (right - origin).astype(coef.dtype)
+    def slope_sums(self, view: View, expansion: Expansion) -> Callable[[slice, Any], Any]:
+        xp, coef, right = expansion.xp, expansion.put(expansion.coef), view.of(expansion.other)
+        origin = typical_row(as_rows(right))  # sums of differences lose the digits that all share
+        right = left = expansion.put(as_rows(right) - origin)
         if expansion.Z is not None:
-            left = (as_rows(view.of(expansion.X)) - origin).astype(coef.dtype)
+            left = expansion.put(as_rows(view.of(expansion.X)) - origin)
 
-        def sums(rows: slice, slope: Array) -> Array:
+        def sums(rows: slice, slope: Any) -> Any:
             # 2Σ_j s_ij c_j (x_il − z_jl) = 2(SC)∘X − 2S(C∘Z), by two products per output: no array
             # has three axes of rows and columns.
-            totals = np.matmul(slope, coef)
-            out = np.empty((coef.shape[1], *left[rows].shape), dtype=slope.dtype)
-            for output, column in enumerate(coef.T):
-                np.matmul(slope, column[:, None] * right, out=out[output])
-                np.subtract(totals[:, output, None] * left[rows], out[output], out=out[output])
-            out *= 2.0
-            return out
+            totals, here = xp.matmul(slope, coef), left[rows, :]
+            each = [slice(c, c + 1) for c in range(coef.shape[1])]
+            parts = [totals[:, c] * here - xp.matmul(slope, coef[:, c] * right) for c in each]
+            return 2.0 * xp.stack(parts)
 
         return sums
 
@@ -183,11 +180,21 @@ class _City(_Distance):
     def tile_on(self, device: Device, X: Any, Z: Any, single: bool) -> Any:
         return _difference_sums(device, *X.arrays, *Z.arrays, squared=False)
 
-    def slope_sums(self, view: View, expansion: Expansion) -> Callable[[slice, Array], Array]:
-        columns = view.seen(expansion.X.shape[1]).columns
+    def slope_sums(self, view: View, expansion: Expansion) -> Callable[[slice, Any], Any]:
+        columns, xp = view.seen(expansion.X.shape[1]).columns, expansion.xp
         Z = None if expansion.Z is None else expansion.Z[:, columns]
-        left, right = _common_ranks(expansion.X[:, columns], Z)
-        return lambda rows, slope: _sign_sums(slope, expansion.coef, left[:, rows], right)
+        if expansion.device is None:
+            left, right = _common_ranks(expansion.X[:, columns], Z)
+            return lambda rows, slope: _sign_sums(slope, expansion.coef, left[:, rows], right)
+        X, coef = expansion.put(expansion.X[:, columns]), expansion.put(expansion.coef)
+        other = X if Z is None else expansion.put(Z)
+
+        def sums(rows: slice, slope: Any) -> Any:
+            each = [slice(c, c + 1) for c in range(len(columns))]
+            signs = (xp.sign(X[rows, c] - other[:, c].T) for c in each)
+            return xp.stack([xp.matmul(slope * sign, coef).T for sign in signs], axis=-1)
+
+        return sums
 
     def scale_slope(self, left: FloatArray, right: FloatArray, scale: float) -> FloatArray | None:
         return np.asarray(np.abs(np.subtract.outer(left, right)))
@@ -291,10 +298,11 @@ class _Inner(PairKind):
     def tile_on(self, device: Device, X: Any, Z: Any, single: bool) -> Any:
         return device.xp.matmul(*X.arrays, Z.arrays[0].T)
 
-    def slope_sums(self, view: View, expansion: Expansion) -> Callable[[slice, Array], Array]:
-        coef = expansion.coef
-        right = as_rows(view.of(expansion.other)).astype(coef.dtype, copy=False)
-        return lambda rows, slope: np.stack([slope @ (c[:, None] * right) for c in coef.T])
+    def slope_sums(self, view: View, expansion: Expansion) -> Callable[[slice, Any], Any]:
+        xp, coef = expansion.xp, expansion.put(expansion.coef)
+        right = expansion.put(as_rows(view.of(expansion.other)))
+        weighted = [coef[:, c : c + 1] * right for c in range(coef.shape[1])]
+        return lambda rows, slope: xp.stack([xp.matmul(slope, each) for each in weighted])
 
     def formula(self, X: Any, Z: FloatArray, xp: Any, steepness: float) -> Any | None:
         return xp.matmul(X, Z.T)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from discernel.arrays import FloatArray, blas_threads, n_rows
+from discernel.arrays import FloatArray, blas_threads, is_sparse, n_rows
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import CombinedKernel, TiledBank, Uncentered
 from discernel.bank.sums import Labelled, SumPass, check_room
@@ -30,8 +30,7 @@ from discernel.kernels.columns import divided_columns
 from discernel.kernels.features import NystromMap, draw_landmarks
 from discernel.learn import LearnedKernel
 from discernel.learn.refine import divide_rows, refine_metric
-from discernel.learn.rows import Learning, held_out_scores, learn_rows, rows_vary
-from discernel.learn.sample import RowSample, comparable
+from discernel.learn.rows import PRIOR_REQUEST, Learning, learn_rows, rows_vary
 from discernel.learn.stages import FitRun
 from discernel.learn.summed import (
     StreamedFit,
@@ -39,8 +38,17 @@ from discernel.learn.summed import (
     fit_stream,
     statistics_rows,
 )
-from discernel.learn.survey import Survey, SurveyPass, check_cells, codes_of
-from discernel.learn.training import check_training, with_class_weight
+from discernel.learn.survey import (
+    Positions,
+    RowSample,
+    Survey,
+    SurveyPass,
+    check_cells,
+    chosen_rows,
+    codes_of,
+    comparable,
+)
+from discernel.learn.training import TrainingRows, check_training, with_class_weight
 from discernel.model import Facts, KeptRows, Model
 from discernel.model.importances import Importances, has_importances, importance_rows
 from discernel.plan import LEARNED_ON
@@ -115,35 +123,6 @@ class Stream:
 
 
 @dataclass(frozen=True, eq=False)
-class _Sampled:
-    """What was learned on rows of a sample."""
-
-    reader: RowReader
-    learned: LearnedKernel
-    names: list[str]
-    metric: Metric | None
-    kept: KeptRows = field(default_factory=KeptRows)
-    fallback: tuple[HeldOutScores, float] | None = None
-    forecast: Any = None
-    plan: Any = None
-
-    @classmethod
-    def of(cls, model: Model) -> _Sampled:
-        """Return what a model was learned with."""
-        facts: Facts = model.facts
-        return cls(
-            model.reader,
-            facts.learned,
-            facts.names,
-            facts.metric,
-            model.kept,
-            model.stream.fallback,
-            facts.forecast,
-            facts.plan,
-        )
-
-
-@dataclass(frozen=True, eq=False)
 class _ChunkReader:
     """From a chunk to numbers, classes and weights; small enough to be sent to other machines.
 
@@ -211,28 +190,29 @@ class StreamLearner:
         surveying, survey = self.run.survey or self.survey(source)
         given = survey.drawn
         training = check_training(self.estimator, given.X, given.y, facts=survey.facts)
-        survey = replace(survey, sample=given.with_rows(training.X), facts=None)
+        survey = replace(survey, sample=replace(given, X=training.X), facts=None)
         ClassTarget.from_labels(survey.drawn.y)
         survey = survey if classes is None else survey.with_classes(classes)
-        labels, target = survey.classes, survey.target(survey.classes, survey.everywhere)
+        run, labels, n_drawn = self.run, survey.classes, len(survey.drawn)
+        target = survey.target(labels, np.arange(n_drawn))
         factors = class_factors(self.estimator.class_weight, target)
         factors = np.ones(target.n_classes) if factors is None else factors
-        self.estimator._decide(target)
-        run, n_drawn = self.run, len(survey.drawn)
+        self.estimator._decide(target, run.request)
         working = blas_threads(n_drawn)
         if not planned:
-            working = run.working(survey.drawn.X, training.kernels, n_drawn, survey.n_rows)
+            working = run.working(training, survey.n_rows)
         with working:
-            features, sampled, sample = self._learn_on_sample(survey, training.reader)
+            known, features, sample = self._learn_on_sample(survey, training)
             survey = replace(survey, sample=sample)
-            prepare = _ChunkReader(sampled.reader, labels, factors)
-            summing = SumPass(features, len(labels), self.run.device, prepare)
+            prepare = _ChunkReader(known.reader, labels, factors)
+            summing = SumPass(features, len(labels), run.device, prepare)
             sums = source.reduce(summing, self._report(1, survey.n_rows))
             n_seen = source.n_rows or survey.n_rows
             state = StreamState(survey, surveying, features, sums, labels, factors, n_seen)
             state.check_same_rows()
             forecast, plan = run.record("stream")
-            return self._model(state, replace(sampled, forecast=forecast, plan=plan))
+            known = replace(known, facts=replace(known.facts, forecast=forecast, plan=plan))
+            return self._fit_sums(known, replace(known.stream, state=state))
 
     def fit_rows(
         self,
@@ -297,57 +277,69 @@ class StreamLearner:
         return with_class_weight(target, self.estimator.class_weight).among(survey.seen)
 
     def _learn_on_sample(
-        self, survey: Survey, reader: RowReader
-    ) -> tuple[NystromMap, _Sampled, RowSample]:
-        """Learn the kernel and draw landmarks; return features, and which rows were looked at."""
-        sample, request = survey.drawn, self.run.request
-        rows = sample.first(LEARNED_ON, classes=True)
+        self, survey: Survey, training: TrainingRows
+    ) -> tuple[Model, NystromMap, RowSample]:
+        """Learn the kernel and draw landmarks.
+
+        Returns
+        -------
+        known : Model
+            What the sample says of the model, the fit not yet.
+        features : NystromMap
+            The features at the landmarks.
+        sample : RowSample
+            The sample, which knows the rows that had a part in the metric.
+        """
+        run, sample, kernels = self.run, survey.drawn, training.reader.kernels
+        rows = chosen_rows(sample.keys, sample.y, LEARNED_ON)
         X, target = sample.X[rows], self._target(survey, rows)
-        self.estimator._check_target(target.among(survey.classes), request)
-        if not rows_vary(X, reader.kernels, self.run.tables):
+        if not rows_vary(X, kernels, run.tables):
             raise InvalidInputError(
                 "The rows that a kernel is learned on must differ in some column. Got "
                 f"{len(rows):,} rows that are all the same. Give other columns, or rows that vary."
             )
-        learning = learn_rows(self.run, X, reader, target, request, exact=True)
-        proposal, involved = learning.proposal, learning.relearner.learned_rows
-        few = 2 * (len(sample) - len(involved)) < min(len(involved), _MOST_TO_EXPECT_FROM)
-        found = _Sampled(
-            replace(reader, kernels=learning.kernels),
-            learning.learned,
-            list(learning.bank.names),
-            learning.metric,
-            fallback=self._held_out(learning, target) if few else None,
-        )
-        if proposal is None:
-            sample = sample.with_involved(rows[involved])
-        else:
-            refined = self._refined(survey, reader.kernels[0], proposal, X, found)
-            found = found if refined is None else refined[0]
-            sample = sample.with_involved(
-                rows[proposal.dependent] if refined is None else refined[1]
-            )
-        near = found.reader.kernels
-        if request.criterion.normalization == "centered_trace":
+        part = replace(training, X=X, y=sample.y[rows])
+        learning = learn_rows(run, part, target, exact=True)
+        reader, facts, proposal = learning.training.reader, learning.facts, learning.proposal
+        facts = replace(facts, bank="stream", low_rank_loss=None)
+        learned_rows = learning.relearner.learned_rows
+        few = 2 * (len(sample) - len(learned_rows)) < min(len(learned_rows), _MOST_TO_EXPECT_FROM)
+        involved, refined = rows[learned_rows], None
+        if proposal is not None:
+            refined = self._refined(survey, kernels[0], proposal, X, facts)
+        if refined is not None:
+            near, facts, involved = refined
+            reader = replace(reader, kernels=near)
+        near = reader.kernels
+        if run.request.criterion.normalization == "centered_trace":
             near = [kernel.shifted(X) for kernel in near]
-        assert self.run.stage is not None
-        assert self.run.stage.rank is not None
-        chosen = draw_landmarks(sample.X, self.run.stage.rank)
-        features = NystromMap(near, found.learned.coefficients, sample.X[chosen])
+        assert run.stage is not None
+        assert run.stage.rank is not None
+        chosen = draw_landmarks(sample.X, run.stage.rank)
+        features = NystromMap(near, facts.learned.coefficients, sample.X[chosen])
         check_room(features.rank)
-        kept = KeptRows(sample.y[chosen][features.pivots])
-        return features, replace(found, kept=kept), sample
+        known = Model(
+            reader,
+            None,
+            np.empty((0, 0)),
+            np.empty(0),
+            facts=facts,
+            kept=KeptRows(sample.y[chosen][features.pivots]),
+            device=run.device,
+            stream=Stream(fallback=self._held_out(learning) if few else None),
+        )
+        return known, features, sample.with_involved(involved)
 
     def _refined(
-        self, survey: Survey, given: Kernel, proposal: Proposal, X: FloatArray, found: _Sampled
-    ) -> tuple[_Sampled, NDArray[np.intp]] | None:
+        self, survey: Survey, given: Kernel, proposal: Proposal, X: FloatArray, facts: Facts
+    ) -> tuple[list[Kernel], Facts, Positions] | None:
         """Return what a metric of more rows gives, and these rows; None where it is no better."""
         sample, parts = survey.drawn, divide_rows(len(survey.drawn))
         if parts is None or must_stop_learning():
             return None
         spreads: tuple[float, ...] = given.spreads  # type: ignore[attr-defined]
         fitted, held = (self._target(survey, rows) for rows in parts)
-        learned = found.learned
+        learned = facts.learned
         scales = refine_metric(
             sample.X,
             fitted,
@@ -361,100 +353,71 @@ class StreamLearner:
         if scales is None:
             return None
         kernels = scaled_kernels(scales, spreads, divided_columns(X, spreads))
-        near = [kernel.shifted(X) for kernel in kernels]
-        bank = TiledBank(near, X)
+        bank = TiledBank([kernel.shifted(X) for kernel in kernels], X)
         weights = learned.weights[bank.kept]
-        coefficients = bank.coefficients(weights / weights.sum())
-        better = replace(
-            found,
-            reader=replace(found.reader, kernels=kernels),
-            learned=replace(learned, coefficients=coefficients),
-            names=list(bank.names),
-            metric=Metric(scales),
-        )
-        return better, parts[0]
+        learned = replace(learned, coefficients=bank.coefficients(weights / weights.sum()))
+        better = replace(facts, learned=learned, names=list(bank.names), metric=Metric(scales))
+        return kernels, better, parts[0]
 
-    def _held_out(self, learning: Learning, target: ClassTarget) -> tuple[HeldOutScores, float]:
+    def _held_out(self, learning: Learning) -> tuple[HeldOutScores, float]:
         """Return scores and λ of the rows that the kernel was learned from."""
-        lam = learning.learned.regularization
-        fit = learning.fit(target)
-        held_out = held_out_scores(learning, fit, target)(target, slice(None))
-        if held_out.scores is None:
-            scores, part = held_out.of(fit, target)
-            held_out = replace(held_out, scores=scores, target=part)
-        return held_out, lam
+        fit = learning.fit()
+        held_out = learning.held_out(fit)
+        scores, part = held_out.of(fit, learning.target)
+        return replace(held_out, scores=scores, target=part), learning.facts.learned.regularization
 
     # ---- models ------------------------------------------------------------------------------
 
-    def _model(self, state: StreamState, sampled: _Sampled, waiting: Chunk | None = None) -> Model:
-        """Return the model of all rows there were so far."""
+    def _fit_sums(self, known: Model, stream: Stream) -> Model:
+        """Return the model of all rows there were so far.
+
+        Parameters
+        ----------
+        known : Model
+            What the sample says of the model, or the model of fewer rows.
+        stream : Stream
+            The rows, summed up.
+        """
         estimator, regularization = self.estimator, self.run.request.regularization
         given = regularization if isinstance(regularization, float) else None
+        state, fallback = stream.state, stream.fallback
+        assert state is not None
         rows = statistics_rows(state)
-        target, fallback = self._target(state.survey, rows), sampled.fallback
+        target = self._target(state.survey, rows)
         if fallback is not None:
-            known = fallback[0].target
-            new_class = known is not None and known.n_classes != target.n_classes
+            of_rows = fallback[0].target
+            new_class = of_rows is not None and of_rows.n_classes != target.n_classes
             if new_class or not _still_few(state):
                 fallback = None
-        found = fit_stream(state, target, rows, regularization=given, fallback=fallback)
-        fit, unit = found.fit, found.system.unit
+        fit = fit_stream(state, target, rows, regularization=given, fallback=fallback)
         kernel = state.features.kernel
         combined = CombinedKernel(
             kernel.kernels,
-            kernel.coefficients / unit,
+            kernel.coefficients / fit.system.unit,
             state.features.landmarks,
             Uncentered(),
             self.run.device,
         )
-        discriminant = fit_discriminant(fit, found.target, estimator.statistics, found.honest)
-        target = found.target.among(state.classes)
-        estimator._check_target(target, self.run.request)
-        decision = estimator._decide(target)
-        head = estimator._make_head(discriminant, decision, target, found.honest.where)
-        return Model(
-            sampled.reader,
-            combined,
-            discriminant.dual_coef,
-            discriminant.intercept,
-            head,
-            target.classes,
-            self._facts(state, sampled, found, combined, head),
-            sampled.kept,
-            self.run.device,
-            Stream(state, fallback, waiting),
+        discriminant = fit_discriminant(fit, fit.target, estimator.statistics, fit.honest)
+        target = fit.target.among(state.classes)
+        decision = estimator._decide(target, self.run.request)
+        head = estimator._make_head(discriminant, decision, target, fit.honest.where)
+        rank, captured = state.features.rank, fit.system.captured
+        facts = replace(
+            known.facts,
+            learned=_as_fitted(known.facts.learned, fit),
+            importances=_importances(known.reader, fit, combined, head),
+            streamed=Streamed(state.sums.n_rows, len(state.survey.drawn), rank, captured),
         )
-
-    def _facts(
-        self,
-        state: StreamState,
-        sampled: _Sampled,
-        found: StreamedFit,
-        combined: CombinedKernel,
-        head: Any,
-    ) -> Facts:
-        """Return what there is to say of a fit from sums."""
-        learned, kernel = sampled.learned, state.features.kernel
-        scale = (
-            float(np.max(kernel.coefficients)) / found.system.unit / np.max(learned.coefficients)
-        )
-        learned = replace(
-            learned,
-            regularization=found.fit.regularization,
-            coefficients=learned.coefficients * scale,
-            regularization_at_limit=found.regularization_at_limit,
-        )
-        rank, captured = state.features.rank, found.system.captured
-        return Facts(
-            learned,
-            sampled.names,
-            "stream",
-            sampled.forecast,
-            sampled.plan,
-            sampled.metric,
-            None,
-            _importances(state, sampled, found, combined, head),
-            Streamed(state.sums.n_rows, len(state.survey.drawn), rank, captured),
+        return replace(
+            known,
+            kernel=combined,
+            coef=discriminant.dual_coef,
+            intercept=discriminant.intercept,
+            head=head,
+            classes=target.classes,
+            facts=facts,
+            stream=replace(stream, fallback=fallback),
         )
 
     def _waiting_model(self, reader: RowReader, classes: NDArray[Any], chunk: Chunk) -> Model:
@@ -478,7 +441,8 @@ class StreamLearner:
             training_scores=np.empty((len(codes), 0)),
             training_codes=codes,
         )
-        head = estimator._make_head(discriminant, estimator._decide(target), target, None)
+        decision = estimator._decide(target, PRIOR_REQUEST)
+        head = estimator._make_head(discriminant, decision, target, None)
         coef, stream = discriminant.dual_coef, Stream(waiting=chunk)
         return Model(reader, None, coef, none, head, classes, stream=stream)
 
@@ -578,23 +542,34 @@ class StreamLearner:
             sums = summing.add(deepcopy(state.sums).decay(forget), rows)
             n_seen = state.n_seen + chunk.n_rows
             state = replace(state, survey=survey, sums=sums, n_seen=n_seen)
-            return self._model(state, _Sampled.of(model), waiting)
+            return self._fit_sums(model, replace(model.stream, state=state, waiting=waiting))
+
+
+def _as_fitted(learned: LearnedKernel, fit: StreamedFit) -> LearnedKernel:
+    """Return a kernel learned on a sample, with the λ and the units of the fit to all rows."""
+    coefficients = fit.state.features.kernel.coefficients
+    scale = float(np.max(coefficients)) / fit.system.unit / np.max(learned.coefficients)
+    return replace(
+        learned,
+        regularization=fit.regularization,
+        coefficients=learned.coefficients * scale,
+        regularization_at_limit=fit.regularization_at_limit,
+    )
 
 
 def _importances(
-    state: StreamState, sampled: _Sampled, found: StreamedFit, kernel: CombinedKernel, head: Any
+    reader: RowReader, fit: StreamedFit, kernel: CombinedKernel, head: Any
 ) -> Importances | None:
     """Return importances from rows of the sample; None for rows without columns."""
-    X, every, reader = state.survey.drawn.X, np.arange(len(found.rows)), sampled.reader
+    X, every = fit.state.survey.drawn.X, np.arange(len(fit.rows))
     if not has_importances(X, reader.kernels):
         return None
-    counted = found.honest.rows if found.honest.scores is None else None
+    counted = fit.honest.rows if fit.honest.scores is None else None
     if counted is None or len(counted) < 2:
         counted = every
-    chosen = importance_rows(counted, state.features.rank, reader)
-    left_out = found.left_out(state, chosen)
-    rows, labels = X[found.rows[chosen]], found.target.codes[chosen]
-    return Importances.of(kernel, reader, head, rows, found.fit.coef, left_out, labels)
+    chosen = importance_rows(counted, fit.state.features.rank, reader)
+    rows, labels = X[fit.rows[chosen]], fit.target.codes[chosen]
+    return Importances.of(kernel, reader, head, rows, fit.coef, fit.left_out(chosen), labels)
 
 
 def _still_few(state: StreamState) -> bool:
@@ -623,8 +598,7 @@ def _table(X: Any) -> Any:
             "partial_fit takes rows that are in memory. Got a Dask collection. Call fit with it, "
             "or partial_fit with X.partitions[i].compute() of each partition."
         )
-    is_table = hasattr(X, "tocsr") or hasattr(X, "columns") or isinstance(X, np.ndarray)
-    return X if is_table else np.asarray(X)
+    return X if is_sparse(X) or hasattr(X, "columns") else np.asarray(X)
 
 
 def _seed(random_state: Any) -> int:

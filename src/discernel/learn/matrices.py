@@ -162,7 +162,7 @@ def _bank_and_target(
             y, given = y[present], given[present]
         weights = SampleWeights.of(given)
     target = ClassTarget.from_labels(y, weights)
-    request.check_target(target)
+    request.criterion.check_target(target, request.regularization)
     device = device_of_matrices(grams)
     with device_errors(device), blas_threads(target.n_samples):
         bank = bank_of_matrices(

@@ -59,10 +59,6 @@ class Request:
         """Whether the user has chosen neither criterion nor solver."""
         return self.automatic and self.criterion.name == Auto.name
 
-    def check_target(self, target: Target) -> None:
-        """Raise a clear error if the target cannot be learned as asked."""
-        self.criterion.check_target(target, self.regularization)
-
 
 def make_request(
     *,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -20,7 +19,7 @@ from discernel.bank import (
     FeatureBank,
     make_bank,
 )
-from discernel.criteria import Criterion, KernelLeastSquares, LeastSquares
+from discernel.criteria import KernelLeastSquares, LeastSquares
 from discernel.default import (
     Proposal,
     Relearner,
@@ -40,8 +39,7 @@ from discernel.learn.training import TrainingRows
 from discernel.model import Facts, KeptRows, Model
 from discernel.model.importances import Importances, importances_of
 from discernel.progress import phase
-from discernel.rows.reader import RowReader
-from discernel.targets import ClassTarget, Target
+from discernel.targets import Target
 
 #: Weights and λ where nothing can be learned: of constant kernels, or of a single class.
 PRIOR_REQUEST = make_request(criterion="uniform", regularization=1.0)
@@ -51,49 +49,88 @@ PRIOR_REQUEST = make_request(criterion="uniform", regularization=1.0)
 
 @dataclass(frozen=True)
 class Learning:
-    """A learned kernel, and what it was learned with."""
+    """A learned kernel, and what it was learned from and with.
 
-    #: The fit that this is a part of.
+    Attributes
+    ----------
+    run : FitRun
+        The fit that this is a part of.
+    training : TrainingRows
+        The rows; their reader has all kernels.
+    target : Target
+        What is to be predicted.
+    request : Request
+        What was learned.
+    bank : Bank
+        The kernels on the training rows.
+    weights : ndarray of shape (n_kernels,)
+        Their weights.
+    proposal : Proposal or None
+        Where the kernels come from; None where they were given.
+    kernel : CombinedKernel or CombinedFeatures
+        The learned sum of kernels between new rows and those that are kept.
+    facts : Facts
+        What there is to say of the kernel, the rest of the fit not yet.
+    """
+
     run: FitRun
-    #: The kernels on the training rows, how they are computed, and their weights.
+    training: TrainingRows
+    target: Any
+    request: Request
     bank: Bank
-    bank_name: str
     weights: FloatArray
-    #: Where the kernels come from; None where they were given.
     proposal: Proposal | None
-    #: Learns the same from some of the rows.
-    relearner: Relearner
-    #: All kernels, and their learned sum between new rows and those that are kept.
-    kernels: list[Kernel]
     kernel: CombinedKernel | CombinedFeatures
-    #: Everything the solver said.
-    learned: LearnedKernel
-    #: The scales of columns that were considered, if any, and what a low rank lost.
-    metric: Metric | None = None
-    low_rank_loss: LowRankLoss | None = None
-    #: Those of columns, where nothing depends on any of them.
-    importances: Importances | None = None
+    facts: Facts
+
+    @property
+    def relearner(self) -> Relearner:
+        """What learns the same from some of the rows."""
+
+        def bank_of(kernels: list[Kernel]) -> Bank:
+            near = _near(kernels, self.training.X, self.request)
+            return _make_bank(
+                self.run, self.training.X, near, self.target, self.request, exact=True
+            )[0]
+
+        known = (self.bank, self.weights, self.facts.learned.regularization, self.proposal)
+        return Relearner(self.target, self.request, learn_part, *known, self.training.X, bank_of)
 
     def coef(self, dual: FloatArray) -> FloatArray:
         """Return what the learned kernel multiplies, for a function expanded in training rows."""
         features = self.bank.predicting()
         return dual if features is None else features.feature_coef(self.weights, dual)
 
-    @property
-    def kept(self) -> NDArray[np.intp] | None:
-        """The training rows that predictions are made from; None where they differ by kernel."""
-        bank = self.bank
-        return np.arange(bank.n_samples) if bank.predicting() is None else bank.landmark_rows
-
-    def fit(self, target: Target, scores: FloatArray | None = None) -> KernelLeastSquares:
+    def fit(self, scores: FloatArray | None = None) -> KernelLeastSquares:
         """Return the fit of the target, or of other scores of its rows, with the learned kernel."""
-        criterion: Criterion = self.relearner.request.criterion
-        lam = self.learned.regularization
-        return criterion.least_squares(self.bank, self.weights, target, lam, scores)
+        lam = self.facts.learned.regularization
+        return self.request.criterion.least_squares(
+            self.bank, self.weights, self.target, lam, scores
+        )
+
+    def held_out(self, fit: LeastSquares) -> HeldOutScores:
+        """Return scores of rows whose labels neither the kernel nor the fit has seen.
+
+        Parameters
+        ----------
+        fit : LeastSquares
+            The fit of the target.
+        """
+        relearner, proposal, n = self.relearner, self.proposal, self.target.n_samples
+        if not relearner.learns:
+            return HeldOutScores()
+        if proposal is not None and len(proposal.dependent):
+            rows = proposal.independent(np.arange(n))
+            if len(rows):
+                where = "leave-one-out, of rows held out from the metric"
+                return HeldOutScores(rows, where=where)
+        scores, folds = cross_fitted_scores(relearner, fit)
+        rows, n_folds = np.flatnonzero(folds >= 0), int(folds.max()) + 1
+        where = f"held out, {n_folds} folds" if n_folds > 1 else "held out, half of the rows"
+        return HeldOutScores(rows, scores[rows], where=where)
 
     def model(
         self,
-        training: TrainingRows,
         fit: KernelLeastSquares,
         head: Any,
         truth: NDArray[Any],
@@ -108,8 +145,6 @@ class Learning:
 
         Parameters
         ----------
-        training : TrainingRows
-            The rows.
         fit : KernelLeastSquares
             The fit.
         head : object
@@ -127,32 +162,22 @@ class Learning:
         rows : ndarray of int, optional
             The rows that importances are taken from; by default all.
         """
-        reader = replace(training.reader, kernels=self.kernels)
-        importances = self.importances or importances_of(
-            training.X, self.kernel, self.coef, reader, head, fit, truth, rows
+        training, bank = self.training, self.bank
+        importances = self.facts.importances or importances_of(
+            training.X, self.kernel, self.coef, training.reader, head, fit, truth, rows
         )
-        facts = Facts(
-            self.learned,
-            list(self.bank.names),
-            self.bank_name,
-            *self.run.record(self.bank_name),
-            self.metric,
-            self.low_rank_loss,
-            importances,
-        )
-        kept = KeptRows() if labels is None else training.kept(labels, self.kept)
+        forecast, plan = self.run.record(self.facts.bank)
+        facts = replace(self.facts, forecast=forecast, plan=plan, importances=importances)
+        kept = KeptRows()
+        if labels is not None:
+            every = np.arange(bank.n_samples)
+            kept = training.kept(labels, every if bank.predicting() is None else bank.landmark_rows)
         said = (head, classes, facts, kept, self.run.device)
-        return Model(reader, self.kernel, coef, intercept, *said)
+        return Model(training.reader, self.kernel, coef, intercept, *said)
 
 
 def learn_rows(
-    run: FitRun,
-    X: Any,
-    reader: RowReader,
-    target: Target,
-    request: Request,
-    *,
-    exact: bool = False,
+    run: FitRun, training: TrainingRows, target: Target, *, exact: bool = False
 ) -> Learning:
     """Learn the kernel of rows in memory, as planned.
 
@@ -160,23 +185,20 @@ def learn_rows(
     ----------
     run : FitRun
         The fit, planned.
-    X : array, CSR or Table
-        The rows as kernels take them.
-    reader : RowReader
-        What has the kernels, and knows how many columns there were.
+    training : TrainingRows
+        The rows.
     target : Target
         What is to be predicted.
-    request : Request
-        What is to be learned, which may be less than is asked for.
     exact : bool, default=False
         Whether the rows are a sample of those of the plan, which is learned from exactly.
     """
-    kernels = reader.kernels
+    X, reader = training.X, training.reader
+    kernels, proposal, metric, importances = reader.kernels, None, None, None
     phase("choosing kernels")
-    proposal = metric = importances = None
-    varies = rows_vary(X, kernels, run.tables)
-    request = request if varies else PRIOR_REQUEST
-    if run.tables and isinstance(X, np.ndarray) and target.scores.shape[1]:
+    varies, has_scores = rows_vary(X, kernels, run.tables), bool(target.scores.shape[1])
+    # Of rows that are all the same, or of one class, nothing can be learned.
+    request = run.request if varies and has_scores else PRIOR_REQUEST
+    if run.tables and isinstance(X, np.ndarray) and has_scores:
         if varies:
             proposal = _propose(run, X, kernels, target, request)
             metric, kernels = proposal.metric, proposal.kernels
@@ -194,23 +216,25 @@ def learn_rows(
     phase("learning weights and λ")
     learned = (learn if chosen is None else chosen.learn)(bank, target, request)
     phase("fitting the discriminant")
-    weights = learned.weights[bank.kept]
     combined, loss = _combine(run, X, near, bank, learned, target, request)
     learned = replace(learned, rank=None if loss is None else loss.rank)
-
-    def exact_bank(others: list[Kernel]) -> Bank:
-        return _make_bank(run, X, _near(others, X, request), target, request, exact=True)[0]
-
-    known = (bank, weights, learned.regularization, proposal, X)
-    relearner = Relearner(target, request, learn_part, *known, exact_bank)
-    made = (kernels, combined, learned, metric, loss, importances)
-    return Learning(run, bank, bank_name, weights, proposal, relearner, *made)
+    facts = Facts(
+        learned,
+        list(bank.names),
+        bank_name,
+        metric=metric,
+        low_rank_loss=loss,
+        importances=importances,
+    )
+    training = replace(training, reader=replace(reader, kernels=kernels))
+    weights = learned.weights[bank.kept]
+    return Learning(run, training, target, request, bank, weights, proposal, combined, facts)
 
 
 def _propose(
     run: FitRun, X: Any, kernels: list[Kernel], target: Target, request: Request
 ) -> Proposal:
-    """Return the default's kernels for these rows."""
+    """Return the default's kernels for these rows, or those that an earlier stage chose."""
     propose = partial(
         propose_kernels,
         X,
@@ -327,32 +351,3 @@ def _prior_bank(kernels: list[Kernel], target: Target) -> Bank:
         diagonals=nothing + 1.0 / target.n_samples,
         sample_weights=target.sample_weights,
     )
-
-
-# ---- held-out rows -----------------------------------------------------------------------------
-
-
-def held_out_scores(
-    learning: Learning, fit: LeastSquares, target: Target
-) -> Callable[[ClassTarget, slice], HeldOutScores]:
-    """Return what class statistics are taken from, as a function of classes and their columns."""
-    proposal, relearner = learning.proposal, learning.relearner
-    leave_one_out, scores = HeldOutScores(), None
-    if relearner.learns:
-        rows, where = np.empty(0, dtype=np.intp), "leave-one-out, of rows held out from the metric"
-        if proposal is not None and len(proposal.dependent):
-            rows = proposal.independent(np.arange(target.n_samples))
-        if len(rows):
-            leave_one_out = HeldOutScores(rows, where=where)
-        else:
-            scores, folds = cross_fitted_scores(relearner, fit)
-            rows, n_folds = np.flatnonzero(folds >= 0), int(folds.max()) + 1
-            where = f"held out, {n_folds} folds" if n_folds > 1 else "held out, half of the rows"
-
-    def part(classes: ClassTarget, columns: slice) -> HeldOutScores:
-        if scores is None:
-            return leave_one_out
-        own = classes if len(rows) == classes.n_samples else classes.part(rows)
-        return HeldOutScores(scores=scores[rows, columns], target=own, where=where)
-
-    return part

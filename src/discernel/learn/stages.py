@@ -24,7 +24,7 @@ from discernel.default import Proposal, menu_kernels
 from discernel.exceptions import InvalidInputError, LongFitWarning, caller_stacklevel
 from discernel.kernels import Kernel
 from discernel.learn.request import Request
-from discernel.learn.training import takes_tables
+from discernel.learn.training import TrainingRows, takes_tables
 from discernel.model import Model
 from discernel.plan import (
     FIRST_STAGE_ROWS,
@@ -129,12 +129,15 @@ class FitRun:
     # ---- what a stage asks for ---------------------------------------------------------------
 
     @contextmanager
-    def working(
-        self, X: Any, kernels: list[Kernel], n_samples: int, n_rows: int | None = None
-    ) -> Iterator[Stage]:
+    def working(self, training: TrainingRows, n_rows: int | None = None) -> Iterator[Stage]:
         """Plan the fit, unless an earlier stage has, say so, and show how far the work within is.
 
-        Of ``n_rows`` rows that come in chunks, X is a sample of ``n_samples``.
+        Parameters
+        ----------
+        training : TrainingRows
+            The rows in memory.
+        n_rows : int, optional
+            The rows that come in chunks, of which those in memory are a sample.
         """
         verbose = self._estimator.verbose
         if not isinstance(verbose, (bool, int, np.bool_)):
@@ -142,7 +145,8 @@ class FitRun:
         self._start = time.perf_counter()
         if self.problem is None:
             in_chunks = n_rows is not None or self.survey is not None
-            self.plan(self._problem(X, kernels, self._n_rows or n_rows or n_samples, in_chunks))
+            n_all = self._n_rows or n_rows or len(training.y)
+            self.plan(self._problem(training.X, training.reader.kernels, n_all, in_chunks))
         assert self.problem is not None
         assert self.stage is not None
         speed, stage = self.problem.speeds.get("here"), self.stage
@@ -159,7 +163,7 @@ class FitRun:
         if stage.is_forecast:
             shown = reporting(stage.seconds, verbose=bool(verbose))
         pay = speed is None or speed.blas_threads_pay
-        with shown, blas_threads(n_samples) if pay else one_blas_thread():
+        with shown, blas_threads(len(training.y)) if pay else one_blas_thread():
             yield stage
 
     def plan(self, problem: Problem) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,7 @@ from discernel.criteria import LeftOutRows
 from discernel.discriminant import HeldOutScores, row_losses
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.features import NystromMap
-from discernel.learn.sample import Positions, chosen_rows
-from discernel.learn.survey import Survey, SurveyPass
+from discernel.learn.survey import Positions, Survey, SurveyPass, chosen_rows
 from discernel.programs.lambdas import LambdaSearch, lambda_grid, search_lambda
 from discernel.programs.least_squares import center_left_out
 from discernel.programs.solution import Limit
@@ -29,46 +29,6 @@ _LAMBDAS = lambda_grid(0.0, -10.0)
 _SAME_WEIGHT = 1e-10
 #: Bytes of the features of the rows that λ and class statistics are taken from.
 _FEATURE_BYTES = 2**27
-
-
-@dataclass(frozen=True, eq=False)
-class SampledFit:
-    """The fit to all rows, as far as it is known: on a sample of them.
-
-    It has what `fit_discriminant` asks of a `KernelLeastSquares`.
-
-    Attributes
-    ----------
-    coef : ndarray of shape (rank, n_targets)
-        The expansion of f in the landmarks: f(x) = Σ_j coef_j k(z_j, x).
-    intercept : ndarray of shape (n_targets,)
-        b.
-    fitted, leave_one_out, left_out_scores : ndarray of shape (n_rows, n_targets)
-        The predictions for the rows of the sample of the fit to all rows, and of that to all
-        others, and these in the units of the first.
-    regularization : float
-        λ.
-    sample_weights : SampleWeights or None
-        How much the rows of the sample count among themselves.
-    penalty : ndarray of shape (n_targets, n_targets)
-        ‖f‖² between all pairs, for a sample instead of all rows.
-    """
-
-    coef: FloatArray
-    intercept: FloatArray
-    fitted: FloatArray
-    leave_one_out: FloatArray
-    left_out_scores: FloatArray
-    regularization: float
-    sample_weights: SampleWeights | None
-    penalty: FloatArray
-
-    @property
-    def ridge(self) -> FloatArray:
-        """What each row is fitted with."""
-        weights = self.sample_weights
-        ones = np.ones(len(self.fitted))
-        return np.asarray(self.regularization * (ones if weights is None else 1.0 / weights.values))
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,58 +79,109 @@ class StreamState:
 
 @dataclass(frozen=True, eq=False)
 class StreamedFit:
-    """The fit to all rows.
+    """The fit to all rows, as far as it is known: on rows of the sample.
+
+    It has what `fit_discriminant` asks of a `LeastSquares`: f(x) = Σ_j coef_j k(z_j, x) + b, with
+    z_j the landmarks.
 
     Attributes
     ----------
-    fit : SampledFit
-        The fit, and what it says of the rows of the sample.
-    target : ClassTarget
-        The classes of these rows, which weigh as much as those of all rows.
-    honest : HeldOutScores
-        Which of them had no part in the metric.
+    state : StreamState
+        What the fit was made of.
+    system : SummedSystem
+        What it was solved with.
+    regularization : float
+        λ.
     regularization_at_limit : {"smallest", "largest"} or None
         Whether a better λ may lie beyond those considered.
-    system : SummedSystem
-        What the fit was solved with.
+    target : ClassTarget
+        The classes of the rows of the sample, which weigh as much as those of all rows.
+    honest : HeldOutScores
+        Which of them had no part in the metric.
     rows : ndarray of int
-        The positions of the rows of the sample in it.
+        Their positions in the sample.
+    table : ndarray of shape (n_all_classes, n_targets)
+        What the scores of each class should be.
     truth : ndarray of shape (n_rows, n_targets)
-        What their scores should be.
+        What the scores of the rows should be.
     weights : ndarray of shape (n_rows,)
-        What they weigh in the sums.
+        What the rows weigh in the sums.
+    fitted : ndarray of shape (n_rows, n_targets)
+        Their predictions by the fit to all rows.
+    left : ndarray of shape (n_rows,)
+        The share of the error of each row that is left where the row has a part in the fit.
     """
 
-    fit: SampledFit
+    state: StreamState
+    system: SummedSystem
+    regularization: float
+    regularization_at_limit: Limit | None
     target: ClassTarget
     honest: HeldOutScores
-    regularization_at_limit: Limit | None
-    system: SummedSystem
     rows: Positions
+    table: FloatArray
     truth: FloatArray
     weights: FloatArray
+    fitted: FloatArray
+    left: FloatArray
 
-    def left_out(self, state: StreamState, chosen: Positions) -> LeftOutRows:
+    @cached_property
+    def _solution(self) -> tuple[FloatArray, FloatArray]:
+        """The coefficients of features, and the constants."""
+        return self.system.fit(self.table, self.regularization)
+
+    @cached_property
+    def coef(self) -> FloatArray:
+        """The expansion of f in the landmarks, of shape (rank, n_targets)."""
+        return self.state.features.expansion(self._solution[0]) * self.system.unit
+
+    @property
+    def intercept(self) -> FloatArray:
+        """The constants b."""
+        return self._solution[1]
+
+    @cached_property
+    def leave_one_out(self) -> FloatArray:
+        """The prediction for each row of the sample of the fit to all other rows."""
+        return self.truth - (self.truth - self.fitted) / self.left[:, None]
+
+    @cached_property
+    def left_out_scores(self) -> FloatArray:
+        """The same in the units of ``fitted``; see `center_left_out`."""
+        shares = self.weights / float(self.state.sums.weight)
+        return center_left_out(self.leave_one_out, self.truth, shares)
+
+    @property
+    def sample_weights(self) -> SampleWeights | None:
+        """How much the rows of the sample count among themselves."""
+        return self.target.sample_weights
+
+    @property
+    def ridge(self) -> FloatArray:
+        """What each row is fitted with."""
+        return np.asarray(self.regularization * (1.0 / self.target.row_weights.values))
+
+    @property
+    def penalty(self) -> FloatArray:
+        """‖f‖² between all pairs of targets, for a sample instead of all rows."""
+        # A share of all rows: where the sample stands for them, it has so much of the penalty.
+        share = self.target.total / self.system.weight
+        return self.system.penalty(self.table, self.regularization) * share
+
+    def left_out(self, chosen: Positions) -> LeftOutRows:
         """Return what the fit is without each of some of the rows of the sample.
 
         Parameters
         ----------
-        state : StreamState
-            What the fit was made of.
         chosen : ndarray of int
-            Which of the rows that it was looked at.
+            Which of the rows that the fit is known on.
         """
-        features, fit = state.features, self.fit
-        values = features(state.survey.drawn.X[self.rows[chosen]])
-        beta, left = self.system.influence(values, self.weights[chosen], fit.regularization)
-        errors = (self.truth - fit.fitted)[chosen] / left[:, None]
-        return LeftOutRows(
-            chosen,
-            self.truth[chosen] - errors,
-            errors,
-            features.expansion(beta) * self.system.unit,
-            self.weights[chosen],
-        )
+        features, weights = self.state.features, self.weights[chosen]
+        values = features(self.state.survey.drawn.X[self.rows[chosen]])
+        beta, left = self.system.influence(values, weights, self.regularization)
+        errors = (self.truth - self.fitted)[chosen] / left[:, None]
+        influence = features.expansion(beta) * self.system.unit
+        return LeftOutRows(chosen, self.truth[chosen] - errors, errors, influence, weights)
 
 
 def statistics_rows(state: StreamState) -> Positions:
@@ -210,9 +221,8 @@ def fit_stream(
     sample, system = state.survey.drawn, SummedSystem(state.sums, state.features)
     table = np.zeros((len(state.classes), target.n_classes - 1))
     table[np.searchsorted(state.classes, target.classes)] = target.class_scores
-    weights = sample.weights[rows]
     codes = np.searchsorted(state.classes, target.classes)[target.codes]
-    summed = weights * sample.decays[rows] * state.factors[codes]
+    summed = sample.weights[rows] * sample.decays[rows] * state.factors[codes]
     at = system.sampled(state.features(sample.X[rows]), summed, table)
     truth = table[codes]
     counted = np.flatnonzero(~sample.involved[rows])
@@ -231,23 +241,8 @@ def fit_stream(
         chosen, at_limit = found.regularization, found.at_limit
     else:
         chosen = regularization
-    fitted, left = at(chosen)
-    beta, intercept = system.fit(table, chosen)
-    # A share of all rows: where the sample stands for them, it has so much of the penalty.
-    share = target.total / system.weight
-    leave_one_out = truth - (truth - fitted) / left[:, None]
-    shares = summed / float(state.sums.weight)
-    fit = SampledFit(
-        coef=state.features.expansion(beta) * system.unit,
-        intercept=intercept,
-        fitted=fitted,
-        leave_one_out=leave_one_out,
-        left_out_scores=center_left_out(leave_one_out, truth, shares),
-        regularization=chosen,
-        sample_weights=target.sample_weights,
-        penalty=system.penalty(table, chosen) * share,
-    )
-    return StreamedFit(fit, target, honest, at_limit, system, rows, truth, summed)
+    known = (state, system, chosen, at_limit, target, honest, rows)
+    return StreamedFit(*known, table, truth, summed, *at(chosen))
 
 
 def _best(

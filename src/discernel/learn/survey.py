@@ -1,4 +1,7 @@
-"""The first pass: how many rows, which classes and values, and a random sample of rows."""
+"""The first pass: how many rows, which classes and values, and a random sample of rows.
+
+The sample depends neither on the order of the rows nor on where they lie.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,6 @@ from discernel.arrays import FloatArray, is_frame, is_sparse
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.columns import AUTO_TAKES_TABLES
-from discernel.learn.sample import Positions, RowSample, comparable
 from discernel.rows.cells import (
     LARGEST,
     ColumnFacts,
@@ -23,7 +25,7 @@ from discernel.rows.cells import (
     out_of_range,
     read_column,
 )
-from discernel.rows.chunks import Chunk
+from discernel.rows.chunks import Chunk, Place, stack_rows, take_rows
 from discernel.rows.formats import listed
 from discernel.rows.sources import Source
 from discernel.targets import ClassTarget
@@ -35,6 +37,10 @@ _MOST, _MOST_BYTES, _LEAST = 20_000, 2**26, 2_000
 _KINDS = {"number": "numbers", "text": "text", "date": "dates"}
 #: More labels than this are no classes.
 _MOST_LABELS = 5_000
+#: Rows of every class that are in the sample at least.
+_OF_EVERY_CLASS = 20
+
+Positions = NDArray[np.intp]
 
 
 # ---- the survey --------------------------------------------------------------------------------
@@ -50,7 +56,7 @@ class Survey:
         The rows that count.
     labels : mapping of label to float
         What the rows of each class weigh together, 0 for classes that may come later or of which
-        all rows have the weight 0; empty where y holds numbers.
+        all rows have the weight 0.
     facts : tuple of ColumnFacts, or None
         What is known of each column; None for sparse rows.
     sample : RowSample or None
@@ -116,11 +122,6 @@ class Survey:
             values = weights  # of all rows there are
         return ClassTarget(classes, codes, SampleWeights.of(values))
 
-    @property
-    def everywhere(self) -> Positions:
-        """The positions of all rows of the sample."""
-        return np.arange(len(self.drawn))
-
     def check_kinds(self) -> None:
         """Raise an error that names the parts where a column is numbers in one, text in another."""
         if self.facts is None:
@@ -157,14 +158,11 @@ class SurveyPass:
         Rows of the sample.
     takes_tables : bool
         Whether cells may be missing, or be text.
-    classes : bool
-        Whether y holds labels.
     """
 
     seed: int = 0
     most: int = _MOST
     takes_tables: bool = True
-    classes: bool = True
 
     @classmethod
     def of(cls, source: Source, **options: Any) -> SurveyPass:
@@ -200,12 +198,12 @@ class SurveyPass:
             state.n_rows + other.n_rows,
             labels,
             facts,
-            state.sample.merged(other.sample, self.most, classes=self.classes),
+            state.sample.merged(other.sample, self.most),
         )
 
     def can_end(self, state: Survey) -> bool:
         """Whether there are classes to tell apart."""
-        return len(state.labels) > 1 or not self.classes
+        return len(state.labels) > 1
 
     def _of_chunk(self, chunk: Chunk) -> Survey:
         if chunk.y is None:
@@ -217,7 +215,7 @@ class SurveyPass:
         if chunk.weights is not None:
             present = np.flatnonzero(chunk.weights)
         check_cells(chunk, takes_tables=self.takes_tables)
-        labels = _label_weights(comparable(chunk.y), chunk.weights) if self.classes else {}
+        labels = _label_weights(comparable(chunk.y), chunk.weights)
         _refuse_many(labels)
         if len(present) == 0:
             return Survey(labels=labels)
@@ -225,7 +223,7 @@ class SurveyPass:
             len(present),
             labels,
             _facts(chunk),
-            RowSample.of(chunk, self.seed, present, self.most, classes=self.classes),
+            RowSample.of(chunk, self.seed, present, self.most),
         )
 
 
@@ -284,6 +282,139 @@ def _bytes(X: Any) -> int:
     if hasattr(X, "memory_usage"):
         return int(X.memory_usage(deep=True).sum())
     return int(X.estimated_size()) if is_frame(X) else int(X.nbytes)
+
+
+# ---- the sample --------------------------------------------------------------------------------
+
+
+def row_keys(place: Place, n: int, seed: int) -> FloatArray:
+    """Return a random number per row that depends on the seed and on where the row stands only.
+
+    Exponential ones: the rows with the least are a random sample, whichever order, chunks or
+    machines they come in, and however often a pass is begun anew.
+
+    Parameters
+    ----------
+    place : Place
+        Where the first row stands.
+    n : int
+        The number of rows.
+    seed : int
+        The seed.
+    """
+    start = _mixed(np.array([seed % 2**63], dtype=np.uint64))
+    start = _mixed(start + np.array([place.part], dtype=np.uint64))
+    rows: NDArray[np.uint64] = np.arange(place.first, place.first + n).astype(np.uint64)
+    with np.errstate(over="ignore"):
+        bits = _mixed(start + rows)
+    return np.asarray(-np.log1p(-((bits >> np.uint64(11)) * 2.0**-53)))
+
+
+def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return splitmix64 of numbers, of which every bit depends on every bit."""
+    with np.errstate(over="ignore"):
+        bits = bits + np.uint64(0x9E3779B97F4A7C15)
+        bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(bits ^ (bits >> np.uint64(31)))
+
+
+@dataclass(frozen=True, eq=False)
+class RowSample:
+    """Rows drawn at random, in the order of their keys.
+
+    Attributes
+    ----------
+    X : array, sparse matrix or dataframe of shape (n_rows, n_features)
+        The rows.
+    y : ndarray of shape (n_rows,)
+        Their labels.
+    weights : ndarray of shape (n_rows,)
+        How much each was said to count.
+    decays : ndarray of shape (n_rows,)
+        The share of that which is not forgotten.
+    keys : ndarray of shape (n_rows,)
+        The least are kept.
+    involved : ndarray of bool, of shape (n_rows,)
+        Which of them had a part in the metric.
+    """
+
+    X: Any
+    y: NDArray[Any]
+    weights: FloatArray
+    decays: FloatArray
+    keys: FloatArray
+    involved: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, chunk: Chunk, seed: int, rows: Positions, most: int) -> RowSample:
+        """Return the sample of some rows of a chunk: no more of them are copied than it has."""
+        y = comparable(np.asarray(chunk.y))[rows]
+        keys = row_keys(chunk.place, chunk.n_rows, seed)[rows]
+        kept = chosen_rows(keys, y, most)
+        weights = np.ones(len(rows)) if chunk.weights is None else chunk.weights[rows]
+        return cls(
+            take_rows(chunk.X, rows[kept]),
+            y[kept],
+            weights[kept],
+            np.ones(len(kept)),
+            keys[kept],
+            np.zeros(len(kept), dtype=bool),
+        )
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def merged(self, other: RowSample, most: int) -> RowSample:
+        """Return the sample of the rows of both."""
+        keys = np.concatenate([self.keys, other.keys])
+        y = np.concatenate([self.y, other.y])
+        kept = chosen_rows(keys, y, most)
+        first, second = kept[kept < len(self)], kept[kept >= len(self)] - len(self)
+        if len(second) == 0 and len(first) == len(self):
+            return self
+        X = stack_rows([take_rows(self.X, first), take_rows(other.X, second)])
+        both = np.concatenate([first, second + len(self)])
+        position = np.argsort(keys[both], kind="stable")
+        both = both[position]
+        return RowSample(
+            take_rows(X, position),
+            y[both],
+            np.concatenate([self.weights, other.weights])[both],
+            np.concatenate([self.decays, other.decays])[both],
+            keys[both],
+            np.concatenate([self.involved, other.involved])[both],
+        )
+
+    def decayed(self, factor: float) -> RowSample:
+        """Return the sample of rows that count less: new ones are then rather drawn."""
+        return replace(self, decays=self.decays * factor, keys=self.keys / factor)
+
+    def with_involved(self, rows: Positions) -> RowSample:
+        """Return the sample with a note of the rows that had a part in the metric."""
+        involved = np.zeros(len(self), dtype=bool)
+        involved[rows] = True
+        return replace(self, involved=involved)
+
+
+def chosen_rows(keys: FloatArray, labels: NDArray[Any], most: int) -> Positions:
+    """Return the rows with the least keys, and those with the least of every class, by key."""
+    order = np.argsort(keys, kind="stable")
+    kept = np.zeros(len(keys), dtype=bool)
+    kept[order[:most]] = True
+    if len(keys) > most:
+        sorted_labels = labels[order]
+        by_class = np.argsort(sorted_labels, kind="stable")
+        grouped = sorted_labels[by_class]
+        starts = np.flatnonzero(np.r_[True, grouped[1:] != grouped[:-1]])
+        rank = np.arange(len(keys)) - np.repeat(starts, np.diff(np.r_[starts, len(keys)]))
+        kept[order[by_class[rank < _OF_EVERY_CLASS]]] = True
+    return np.asarray(order[kept[order]])
+
+
+def comparable(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return labels as an array of their own kind, where Python kept them as objects."""
+    return np.array(labels.tolist()) if labels.dtype == object else labels
 
 
 # ---- cells that cannot be ----------------------------------------------------------------------

@@ -16,7 +16,7 @@ from discernel.arrays import is_frame, is_sparse, on_host
 from discernel.arrays.sample_weights import SampleWeights, check_sample_weight
 from discernel.discriminant import class_factors
 from discernel.exceptions import InvalidInputError
-from discernel.kernels import Kernel, Linear, Standardized, as_kernels
+from discernel.kernels import Linear, Standardized, as_kernels
 from discernel.kernels.base import Known
 from discernel.kernels.columns import Table, column_quantiles
 from discernel.model import KeptRows
@@ -60,11 +60,6 @@ class TrainingRows:
     weights: SampleWeights | None = None
     places: NDArray[np.intp] | None = None
     absent: NDArray[Any] | None = None
-
-    @property
-    def kernels(self) -> list[Kernel]:
-        """The kernels, with all that depends on the rows fixed."""
-        return self.reader.kernels
 
     def among_given(self, target: ClassTarget, class_weight: Any) -> ClassTarget:
         """Return a target among all classes that were given, with the weights of these.
@@ -136,7 +131,7 @@ def check_training(
         values = check_sample_weight(sample_weight, _num_samples(X))
         counted = np.flatnonzero(values)
         if len(counted) < len(values):
-            if labels and y is not None:
+            if labels and y is not None and not (options.get("multi_output") and np.ndim(y) > 1):
                 absent = labels_without_weight(y, counted)
             X, stood = _of_weight(X, counted, are_precomputed(candidates))
             y, present = _safe_indexing(y, counted), counted

@@ -196,9 +196,11 @@ def _reporting(counts: set[Any], report: Report | None) -> Iterator[None]:
 # ---- partitions --------------------------------------------------------------------------------
 
 
-def _layout(X: Any, *columns: Any) -> Layout:
+def _layout(
+    X: Any, target: str | None = None, weights: str | None = None, drop: Sequence[str] = ()
+) -> Layout:
     """Return the layout of a Dask collection."""
-    return Layout.of(X._meta if is_frame(X) else X, *columns, where="the dataframe")
+    return Layout.of(X._meta if is_frame(X) else X, target, weights, drop, "the dataframe")
 
 
 def _partitions(given: list[Any]) -> tuple[dict[Any, Any], list[tuple[Any, ...]]]:

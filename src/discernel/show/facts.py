@@ -500,7 +500,9 @@ class ModelFacts(LearnedFacts):
         weak = [each.column for each in self.importances if each.importance <= each.std]
         if weak and len(weak) < len(self.importances):
             number = plural(len(weak), "column has", "columns have")
-            steps.append(f"{number} no importance beyond the standard error: try to do without.")
+            others = "it" if len(weak) == 1 else "them"
+            fit = f"try a fit without {others}."
+            steps.append(f"{number} no importance beyond the standard error: {fit}")
         if self.classes:
             steps.append("Compare it with other methods on the same rows: discernel compare.")
         steps.append("See why a row has its prediction: discernel explain.")

@@ -129,7 +129,7 @@ class ConformalKernelTransformer(
         """
         self._check_parameters()
         training = check_training(self, X, y)
-        X, y, kernels = training.X, training.y, training.kernels
+        X, y, kernels = training.X, training.y, training.reader.kernels
         target = ClassTarget.from_labels(y)
         with blas_threads(target.n_samples):
             stack = gram_stack(kernels, X)

@@ -141,7 +141,7 @@ class KDDA(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, B
         """
         check_number("regularization of KDDA", self.regularization, positive=True)
         training = check_training(self, X, y)
-        X, y, kernels = training.X, training.y, training.kernels
+        X, y, kernels = training.X, training.y, training.reader.kernels
         target = ClassTarget.from_labels(y)
         n_components = self._check_integer("n_components", target.n_classes - 1)
         n_neighbors = self._check_integer("n_neighbors", target.n_samples)

@@ -86,7 +86,7 @@ class KernelNeighborsClassifier(ClassifierMixin, BaseKernelEstimator):
         """
         check_count("n_neighbors", self.n_neighbors)
         training = check_training(self, X, y)
-        X, y, kernel = training.X, training.y, training.kernels[0]
+        X, y, kernel = training.X, training.y, training.reader.kernels[0]
         check_classification_targets(y)
         n_samples = n_rows(X)
         if self.n_neighbors > n_samples:

@@ -196,7 +196,7 @@ class SingleKernelClassifier(ClassifierMixin, BaseKernelEstimator):
         """
         values = self._check_regularizations()
         training = check_training(self, X, y, keep=False)  # the best estimator keeps them
-        X, y, kernels = training.X, training.y, training.kernels
+        X, y, kernels = training.X, training.y, training.reader.kernels
         target = ClassTarget.from_labels(y)
         folds = self._folds(target)
         names = kernel_names(kernels)

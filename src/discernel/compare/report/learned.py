@@ -17,7 +17,7 @@ from discernel.compare.tables import (
     mean_importances,
     named_rows,
 )
-from discernel.rows.views import sum_by
+from discernel.inspection.source_weights import sum_by
 from discernel.show.facts import Block, Row
 from discernel.show.words import candidate_label, join, percent
 
