@@ -7,9 +7,14 @@ from numpy.testing import assert_allclose
 from discernel import MultipleKernelDiscriminant, open_rows
 from discernel.arrays import Device
 from discernel.bank import LowRank
-from discernel.bank import landmarks as landmarks_there
-from discernel.bank.landmarks import LandmarksOnDevice
-from discernel.bank.sums import FeatureSums, Labelled, SumPass, sums_are_of_kernels
+from discernel.bank import sums as module
+from discernel.bank.sums import (
+    FeatureSums,
+    Labelled,
+    LandmarksOnDevice,
+    SumPass,
+    sums_are_of_kernels,
+)
 from discernel.estimators import base
 from discernel.kernels import RBF, Exponential, Laplace, Linear, Polynomial, Standardized
 from discernel.kernels.features import NystromMap
@@ -34,7 +39,7 @@ KERNELS = {
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", KERNELS)
 def test_sums_are_those_of_numpy(device, rows, name, weighted, monkeypatch):
-    monkeypatch.setattr(landmarks_there, "STRIP_ENTRIES", 40 * 100)  # several strips
+    monkeypatch.setattr(module, "STRIP_ENTRIES", 40 * 100)  # several strips
     X, y = rows
     features = NystromMap(KERNELS[name], np.arange(1.0, 1.0 + len(KERNELS[name])), X[:40])
     assert sums_are_of_kernels(features) == name.startswith("kernels")

@@ -14,8 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from discernel.arrays import FloatArray
 from discernel.bank import gram_stack
-from discernel.bank.checks import check_grams
-from discernel.bank.products import is_constant
+from discernel.bank.grams import check_grams, is_constant
 from discernel.estimators.base import BaseKernelEstimator
 from discernel.estimators.discriminant import KernelDiscriminant
 from discernel.exceptions import InvalidInputError, unknown_choice
