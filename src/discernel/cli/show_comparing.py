@@ -1,4 +1,4 @@
-"""What the terminal shows of comparisons."""
+"""Comparisons on the terminal."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def show_comparison(console: Console, found: Comparison) -> None:
 
 
 def _show_meaning(console: Console, found: Comparison) -> None:
-    """Say in sentences what the table means, and how to read it."""
+    """Explain the table in sentences."""
     for dataset in found.table.datasets:
         for sentence in conclusion(found.table, dataset):
             console.print(escape(sentence))

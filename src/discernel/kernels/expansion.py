@@ -189,13 +189,14 @@ def scale_derivative(kernel: Any, column: int, X: Any, Z: Any | None) -> FloatAr
                 f"The column must be one of 0 to {rows.shape[1] - 1}, as the rows have "
                 f"{rows.shape[1]}. Got {column!r}."
             )
-        columns.append(np.asarray(as_dense(rows[:, [column]]))[:, 0])
-    change = pair.scale_slope(*columns, by[column] if is_scaled else 1.0)
-    if change is None or len(keys) > 1:
+        columns.append(as_dense(rows[:, [column]]))
+    if pair.homogeneity is None or len(keys) > 1:
         raise NotImplementedError(
             f"{kernel!r} has no scales of columns. RBF, Exponential and Laplace have, on "
             "columns, standardized, named or scaled too."
         )
     slopes = pair_slopes(terms, cache(lambda key: pair.entries(*view.of_both(X, Z))))
     slope, factor = slopes[pair, view]
+    power, scale = pair.homogeneity, by[column] if is_scaled else 1.0
+    change = power * scale ** (power - 1) * pair.entries(*columns)
     return np.asarray(factor * slope * change)

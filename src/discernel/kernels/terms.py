@@ -47,11 +47,7 @@ class Seen(NamedTuple):
     factors: FloatArray
     origin: FloatArray
 
-    def of(self, X: FloatArray) -> FloatArray:
-        """Return the columns of rows times their factors, before the origin is taken off."""
-        return np.asarray(X[:, self.columns] * self.factors)
-
-    def all_of(self, X: Any) -> Any:
+    def of(self, X: Any) -> Any:
         """Return what the view shows of rows, an array or rows that exports record."""
         shown = X[:, self.columns]
         shown = shown * self.factors if (self.factors != 1).any() else shown
@@ -138,6 +134,16 @@ _STEPS: dict[str, Callable[[Any, Any], Any]] = {
 # ---- pairs -------------------------------------------------------------------------------------
 
 
+class OnDevice:
+    """Arrays of prepared rows on a device, or None, that are sliced together."""
+
+    def __init__(self, *arrays: Any) -> None:
+        self.arrays = arrays
+
+    def __getitem__(self, rows: slice) -> OnDevice:
+        return OnDevice(*(None if each is None else each[rows, :] for each in self.arrays))
+
+
 class PairKind(ABC):
     """What is computed of all pairs of rows: distances, inner products, or a whole kernel."""
 
@@ -149,6 +155,9 @@ class PairKind(ABC):
     is_distance: ClassVar[bool] = False
     #: Whether the entries are sums over columns, which can be differentiated by each of them.
     is_sum: ClassVar[bool] = False
+    #: The h with which the part of a column, times s in both rows, is sʰ times what it was; None:
+    #: columns have no scales.
+    homogeneity: ClassVar[int | None] = None
     #: Whether rows may have missing cells.
     takes_missing: bool = False
 
@@ -179,15 +188,20 @@ class PairKind(ABC):
         return None
 
     def put(self, rows: Any, device: Device, single: bool) -> Any:
-        """Return what `rows` returned as `tile_on` takes it, sent to a device, to be sliced."""
-        return rows
+        """Return what `rows` returned as `tile_on` takes it, sent to a device, to be sliced.
+
+        Without a `kind`, rows stay with NumPy.
+        """
+        return rows if self.kind is None else OnDevice(device.put(rows, single=single))
 
     def tile_on(self, device: Device, X: Any, Z: Any, single: bool) -> Any:
         """Return the matrix of what `put` returned, on the device.
 
-        By default it is made by NumPy and sent there.
+        By its `formula`; without a `kind`, it is made by NumPy and sent there.
         """
-        return device.put(self.tile(X, Z, None), single=single)
+        if self.kind is None:
+            return device.put(self.tile(X, Z, None), single=single)
+        return self.formula(*X.arrays, *Z.arrays, device.functions, inf)
 
     def slope_sums(self, view: View, expansion: Any) -> Callable[[slice, Any], Any]:
         """Return a function of some rows of an `Expansion` and their slopes.
@@ -196,13 +210,6 @@ class PairKind(ABC):
         where d_l is the derivative of the entries by a column as the view shows it.
         """
         raise NotImplementedError
-
-    def scale_slope(self, left: FloatArray, right: FloatArray, scale: float) -> FloatArray | None:
-        """Return the derivative of the entries by the scale of a column; None: they have none.
-
-        Of the column of both rows before it is scaled, and its scale.
-        """
-        return None
 
     def formula_rows(self, X: Any, xp: Any) -> Any:
         """Return rows as `formula` takes them, by functions of the namespace ``xp``."""
@@ -488,7 +495,7 @@ def formula_of(terms: Sequence[Term], X: Any, Z: FloatArray, xp: Any) -> Any | N
     found: dict[Key, Any] = {}
     for (pair, view), steep in steepness.items():
         seen = view.seen(Z.shape[1])
-        new, stored = pair.formula_rows(seen.all_of(X), xp), pair.formula_rows(seen.all_of(Z), np)
+        new, stored = pair.formula_rows(seen.of(X), xp), pair.formula_rows(seen.of(Z), np)
         found[pair, view] = pair.formula(new, stored, xp, steep)
         if found[pair, view] is None:
             return None
