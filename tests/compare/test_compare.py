@@ -217,8 +217,8 @@ def test_a_comparison_by_another_metric_has_importances_too(table, tmp_path):
     stored = [r.result.details.get("feature_importances") for r in found.records]
     of_a = [each["a"] for each in stored if each]
     assert len(of_a) == 3
-    assert columns[0].mean == pytest.approx(np.mean(of_a))
-    assert columns[0].spread == pytest.approx(np.std(of_a, ddof=1))
+    assert columns[0].importance == pytest.approx(np.mean(of_a))
+    assert columns[0].std == pytest.approx(np.std(of_a, ddof=1))
     assert compare(file_data(table), methods=["majority"], **given).importances is None
 
 
