@@ -34,9 +34,9 @@ from discernel.displays import (
 )
 from discernel.displays.common import format_number, make_axes
 from discernel.exceptions import InvalidInputError, MissingExtraError
+from discernel.inspection.source_weights import kernel_sources
 from discernel.kernels import RBF, Linear
 from discernel.learn import Progress
-from discernel.rows.views import kernel_sources
 from discernel.show.words import candidate_label
 
 KERNELS = {"narrow": RBF(width=2.0), "wide": RBF(width=6.0), "linear": Linear()}

@@ -8,7 +8,7 @@ from discernel.bank import gram_stack
 from discernel.default import scaled_kernels
 from discernel.discriminant import row_losses
 from discernel.kernels.features import NystromMap
-from discernel.learn.refine import _round, divide_rows, refine_metric, squared_gradient
+from discernel.learn.refine import _round, divide_rows, refine_metric
 from discernel.targets import ClassTarget
 
 
@@ -26,7 +26,7 @@ def test_gradients_are_those_of_finite_differences():
     kernels = scaled_kernels(np.linspace(0.2, 1.0, 8), spreads, X / spreads)
     features = NystromMap(kernels, np.linspace(0.1, 1.2, 12), X[:30])
     coef = np.random.default_rng(0).normal(size=(features.rank, 2))
-    found, step = squared_gradient(features, coef, X[30:]), 1e-6
+    found, step = features.kernel.squared_gradient(X[30:], coef, features.landmarks), 1e-6
 
     def f(rows):
         stack = gram_stack(features.kernel.kernels, np.vstack([rows, features.landmarks]))

@@ -10,9 +10,10 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from discernel import KernelDiscriminant, MultipleKernelDiscriminant
 from discernel.exceptions import InvalidInputError
@@ -27,13 +28,8 @@ from discernel.kernels import (
     Standardized,
     WhereKnown,
 )
-from discernel.rows.views import (
-    join_views,
-    refuse_views,
-    source_kernels,
-    source_weights,
-    weights_spread,
-)
+from discernel.rows.views import refuse_views
+from discernel.views import join_views, source_kernels, source_weights, weights_spread
 
 N = 60
 Y = np.arange(N) % 2
@@ -235,8 +231,10 @@ def test_weights_of_sources_are_sums_over_their_kernels() -> None:
         assert weight == pytest.approx(np.array(own)[of].sum())
     pipeline = make_pipeline(FunctionTransformer(), clf)
     assert source_weights(pipeline) == weights
-    with pytest.raises(InvalidInputError, match="must be fitted, and of discernel"):
+    with pytest.raises(NotFittedError, match="not fitted yet"):
         source_weights(MultipleKernelDiscriminant())
+    with pytest.raises(InvalidInputError, match="one of discernel with kernel_weights_"):
+        source_weights(StandardScaler().fit(SCAN))
 
 
 def test_the_spread_of_weights_is_that_of_fits_on_parts_of_the_rows() -> None:

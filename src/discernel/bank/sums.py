@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,8 +19,8 @@ from discernel.arrays import (
     rows_for_threads,
     symmetric_eigen,
 )
-from discernel.bank.landmarks import LandmarksOnDevice
 from discernel.exceptions import InvalidInputError
+from discernel.kernels.device import STRIP_ENTRIES, DeviceSum
 from discernel.kernels.features import NystromMap
 from discernel.kernels.weighted import slices
 
@@ -68,6 +68,68 @@ def sums_are_of_kernels(features: NystromMap) -> bool:
     """
     pivots = features.lower.diagonal() ** 2
     return bool(pivots.min() > _LEAST_PIVOT * pivots.max())
+
+
+class LandmarksOnDevice:
+    """The landmarks of a feature map on a device.
+
+    Parameters
+    ----------
+    features : NystromMap
+        The map: φ(x) = L⁻¹k(Z, x).
+    device : Device
+        Where.
+    whole : bool, default=True
+        Whether sums are of φ; else of k(Z, x).
+    """
+
+    def __init__(self, features: NystromMap, device: Device, *, whole: bool = True) -> None:
+        self._features, self._device, self._whole = features, device, whole
+        self._sum = DeviceSum(features.kernel, features.landmarks, device)
+
+    @cached_property
+    def _inverse(self) -> Any:
+        return self._device.triangular_inverse(self._device.put(self._features.lower))
+
+    def _parts(self, X: FloatArray, whole: bool) -> Iterator[tuple[slice, Any]]:
+        """Yield some rows at a time, and their φ(x), or k(Z, x), there."""
+        for rows in slices(slice(0, len(X)), max(1, STRIP_ENTRIES // self._features.rank)):
+            found = self._sum.matrix(X[rows])
+            yield rows, self._device.xp.matmul(found, self._inverse.T) if whole else found
+
+    def features(self, X: FloatArray) -> FloatArray:
+        """Return φ(x) of rows, of shape (n_rows, rank), here.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_columns)
+            Rows.
+        """
+        found = np.empty((len(X), self._features.rank))
+        for rows, features in self._parts(X, True):
+            found[rows] = as_host(features)
+        return found
+
+    def sums(self, X: FloatArray, weighted: FloatArray) -> tuple[FloatArray, Any]:
+        """Return Σωφuᵀ, here, and Σωφφᵀ, there.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_columns)
+            Rows.
+        weighted : ndarray of shape (n_rows, n_values)
+            Their ωu, of which the first column is ω.
+        """
+        xp, put, rank = self._device.xp, self._device.put, self._features.rank
+        products = self._device.zeros((rank, rank))
+        cross = self._device.zeros((rank, weighted.shape[1]))
+        for rows, features in self._parts(X, self._whole):
+            cross = cross + xp.matmul(features.T, put(weighted[rows]))
+            weights = weighted[rows, :1]
+            if (weights != 1.0).any():
+                features = features * put(np.sqrt(weights))
+            products = products + xp.matmul(features.T, features)
+        return as_host(cross), products
 
 
 class FeatureSums:
@@ -190,7 +252,7 @@ class SumPass:
         weighted = rows.weights[:, None] * np.insert(rows.values, 0, 1.0, axis=1)
         state.add_values(weighted, float(rows.weights @ kernel.diagonal(X)))
         if self.device is not None and isinstance(X, np.ndarray):
-            state.add_products(*self.there.sums(X, weighted))
+            state.add_products(*self.on_device.sums(X, weighted))
             return state
         if sums_are_of_kernels(self.features):
 
@@ -206,14 +268,14 @@ class SumPass:
         return state
 
     @cached_property
-    def there(self) -> LandmarksOnDevice:
+    def on_device(self) -> LandmarksOnDevice:
         """The landmarks on the device."""
         assert self.device is not None
         whole = not sums_are_of_kernels(self.features)
         return LandmarksOnDevice(self.features, self.device, whole=whole)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "there"}
+        return {name: value for name, value in self.__dict__.items() if name != "on_device"}
 
     def merge(self, state: FeatureSums, other: FeatureSums) -> FeatureSums:
         state += other

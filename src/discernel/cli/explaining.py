@@ -22,9 +22,9 @@ from discernel.cli.shared import (
 )
 from discernel.exceptions import InvalidInputError
 from discernel.inspection import Contributions, contributions, similar_rows
+from discernel.inspection.source_weights import sum_by
 from discernel.inspection.words import RowScore, cell_text, speaking_rows
 from discernel.persistence import SavedModel, read_model
-from discernel.rows.views import sum_by
 from discernel.show.terminal import bar, indented, plain_table, print_blocks, print_heading, say
 from discernel.show.words import one_line, plural
 

@@ -12,7 +12,7 @@ from sklearn.base import ClassifierMixin
 
 from discernel.arrays import Device, FloatArray, blas_threads
 from discernel.bank import CombinedKernel, Uncentered, gram_stack
-from discernel.bank.checks import check_grams
+from discernel.bank.grams import check_grams
 from discernel.discriminant import Head
 from discernel.estimators.base import (
     BaseKernelEstimator,

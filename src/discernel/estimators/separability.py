@@ -18,7 +18,7 @@ from sklearn.utils.validation import (
 
 from discernel.arrays import Device, FloatArray, as_rows, blas_threads, squared_norms
 from discernel.bank import gram_stack
-from discernel.bank.checks import check_grams
+from discernel.bank.grams import check_grams
 from discernel.discriminant import Head
 from discernel.estimators.base import (
     BaseKernelEstimator,

@@ -13,12 +13,12 @@ from discernel.arrays import FloatArray, n_rows
 from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.inspection.explained import Explained, Scoring, column_groups
 from discernel.inspection.games import games_of
+from discernel.inspection.source_weights import kernel_sources, sum_by
 from discernel.model.parts import ScorePart
 from discernel.model.rows import has_columns, typical_rows
 from discernel.rows.chunks import is_dask
 from discernel.rows.reader import RowReader
 from discernel.rows.sources import Source
-from discernel.rows.views import kernel_sources, sum_by
 
 #: What rounding may leave of a score, over the largest of its terms, before something is wrong.
 _ROUNDING = 1e-6

@@ -12,11 +12,11 @@ import numpy as np
 from discernel.default.menu import MENU
 from discernel.exceptions import InvalidInputError
 from discernel.inspection.explained import Explained
+from discernel.inspection.source_weights import kernel_sources, sum_by
 from discernel.inspection.sources import source_importances
 from discernel.kernels import RBF, Laplace, Linear, as_kernels, kernel_names
 from discernel.model import Model
 from discernel.programs.solution import compared_by_folds
-from discernel.rows.views import kernel_sources, sum_by
 from discernel.show.facts import ExpectedFacts, ImportanceFacts, ModelFacts, Origin, SourceFacts
 
 

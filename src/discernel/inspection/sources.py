@@ -25,13 +25,13 @@ from discernel.inspection.games import (
     product_integrals,
     rows_of,
 )
+from discernel.inspection.source_weights import kernel_sources
 from discernel.kernels import Kernel
 from discernel.kernels.weighted import slices
 from discernel.model.importances import leave_rows_out, scores_without, worth
 from discernel.model.parts import seen_columns
 from discernel.model.rows import dense, has_columns
 from discernel.programs.least_squares import LeftOutRows
-from discernel.rows.views import kernel_sources
 from discernel.targets import ClassTarget
 
 #: Rows that importances are taken from at most, at least, and the work that decides between them.

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from discernel.arrays import FloatArray, as_dense, as_rows, is_sparse
+from discernel.arrays import Device, FloatArray, as_dense, as_host, as_rows, is_sparse
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.terms import Array, Atom, Key, Terms, View
 
@@ -31,15 +31,18 @@ class Expansion:
         The coefficients. Gradients have their precision.
     blocks : tuple of slice
         The rows of X to go through one after another.
+    device : Device or None
+        Where to compute; None: by NumPy.
     """
 
     X: Array
     Z: Array | None
     coef: Array
     blocks: tuple[slice, ...]
+    device: Device | None = None
 
     @classmethod
-    def of(cls, X: Any, coef: Any, Z: Any) -> Expansion:
+    def of(cls, X: Any, coef: Any, Z: Any, device: Device | None = None) -> Expansion:
         """Return what a user gave, checked; single precision if all of it is."""
         if is_sparse(X) or is_sparse(Z):
             raise InvalidInputError(
@@ -56,12 +59,28 @@ class Expansion:
         dtype = np.result_type(X, coef, X if Z is None else Z)
         step = max(1, _BLOCK_ENTRIES // max(1, m, X.shape[1] * coef.shape[1]))
         blocks = tuple(slice(a, min(a + step, n)) for a in range(0, n, step))
-        return cls(X, Z, coef.astype(dtype, copy=False), blocks)
+        return cls(X, Z, coef.astype(dtype, copy=False), blocks, device)
 
     @property
     def other(self) -> Array:
         """The rows z."""
         return self.X if self.Z is None else self.Z
+
+    @property
+    def xp(self) -> Any:
+        """The library that computes."""
+        return np if self.device is None else self.device.xp
+
+    @property
+    def is_single(self) -> bool:
+        """Whether gradients are of single precision."""
+        return bool(self.coef.dtype == np.float32)
+
+    def put(self, array: Array) -> Any:
+        """Return an array where gradients are computed, of their precision."""
+        if self.device is None:
+            return array.astype(self.coef.dtype, copy=False)
+        return self.device.put(array, single=self.is_single)
 
 
 def _floats(values: Any) -> Array:
@@ -92,7 +111,16 @@ def gradients(kernel: Any, expansion: Expansion) -> Iterator[tuple[slice, Array]
     if expansion.Z is not None:
         left = {key: key[0].rows(key[1].of(expansion.X), right[key]) for key in keys}
 
-    def base(rows: slice, key: Key) -> Array:
+    device, single = expansion.device, expansion.is_single
+    if device is not None:
+        left, right = (
+            {key: key[0].put(rows, device, single) for key, rows in side.items()}
+            for side in (left, right)
+        )
+
+    def base(rows: slice, key: Key) -> Any:
+        if device is not None:
+            return key[0].tile_on(device, left[key][rows], right[key], single)
         made = key[0].tile(left[key][rows], right[key], None)
         if expansion.Z is None and key[0].is_distance:
             np.fill_diagonal(made[:, rows], 0.0)
@@ -100,8 +128,10 @@ def gradients(kernel: Any, expansion: Expansion) -> Iterator[tuple[slice, Array]
 
     for rows in expansion.blocks:
         total: Any = 0.0
-        for key, (slope, factor) in pair_slopes(terms, cache(partial(base, rows))).items():
-            part = sums[key](rows, slope.astype(expansion.coef.dtype, copy=False))
+        slopes = pair_slopes(terms, cache(partial(base, rows)), expansion.xp)
+        for key, (slope, factor) in slopes.items():
+            slope = slope if device is not None else slope.astype(expansion.coef.dtype, copy=False)
+            part = as_host(sums[key](rows, slope))
             part *= (factor * seen[key].factors).astype(part.dtype)
             if not np.array_equal(seen[key].columns, np.arange(n_columns)):
                 some, part = part, np.zeros((*part.shape[:2], n_columns), dtype=part.dtype)
@@ -110,20 +140,31 @@ def gradients(kernel: Any, expansion: Expansion) -> Iterator[tuple[slice, Array]
         yield rows, total
 
 
-def pair_slopes(terms: Terms, base: Callable[[Key], Array]) -> dict[Key, tuple[Array, float]]:
+def squared_gradient(kernel: Any, expansion: Expansion, row_weights: Any = None) -> FloatArray:
+    """Return the mean over the rows x of Σ_c (∂f_c/∂x_l)², of shape (n_features,)."""
+    n, total = len(expansion.X), np.zeros(expansion.X.shape[1])
+    counts = np.ones(n) if row_weights is None else np.asarray(row_weights, dtype=np.float64)
+    for rows, block in gradients(kernel, expansion):
+        total += counts[rows] @ np.einsum("cil,cil->il", block, block)
+    return total / float(counts.sum())
+
+
+def pair_slopes(
+    terms: Terms, base: Callable[[Key], Any], xp: Any = np
+) -> dict[Key, tuple[Any, float]]:
     """Return the derivatives of a kernel by its pairwise matrices: matrices, and their factors.
 
-    ``base`` returns a pairwise matrix.
+    ``base`` returns a pairwise matrix of the library ``xp``.
     """
 
     @cache
-    def value(atom: Atom) -> Array:
-        return atom.function(base(atom.key))
+    def value(atom: Atom) -> Any:
+        return atom.function(base(atom.key), xp)
 
-    found: dict[Key, tuple[Array, float]] = {}
+    found: dict[Key, tuple[Any, float]] = {}
     for factor, atoms in terms:
         for place, atom in enumerate(atoms):
-            slope, by = atom.function.slope(base(atom.key))
+            slope, by = atom.function.slope(base(atom.key), xp)
             for other in (*atoms[:place], *atoms[place + 1 :]):
                 slope = slope * value(other)
             if atom.key in found:
@@ -148,13 +189,14 @@ def scale_derivative(kernel: Any, column: int, X: Any, Z: Any | None) -> FloatAr
                 f"The column must be one of 0 to {rows.shape[1] - 1}, as the rows have "
                 f"{rows.shape[1]}. Got {column!r}."
             )
-        columns.append(np.asarray(as_dense(rows[:, [column]]))[:, 0])
-    change = pair.scale_slope(*columns, by[column] if is_scaled else 1.0)
-    if change is None or len(keys) > 1:
+        columns.append(as_dense(rows[:, [column]]))
+    if pair.homogeneity is None or len(keys) > 1:
         raise NotImplementedError(
             f"{kernel!r} has no scales of columns. RBF, Exponential and Laplace have, on "
             "columns, standardized, named or scaled too."
         )
     slopes = pair_slopes(terms, cache(lambda key: pair.entries(*view.of_both(X, Z))))
     slope, factor = slopes[pair, view]
+    power, scale = pair.homogeneity, by[column] if is_scaled else 1.0
+    change = power * scale ** (power - 1) * pair.entries(*columns)
     return np.asarray(factor * slope * change)

@@ -13,7 +13,6 @@ import numpy as np
 
 from discernel.arrays import Device, FloatArray
 from discernel.bank import TiledBank
-from discernel.bank.landmarks import LandmarksOnDevice
 from discernel.bank.sums import Labelled, SummedSystem, SumPass
 from discernel.default import scaled_kernels
 from discernel.default.choose import clearly_better
@@ -145,7 +144,7 @@ def _round(
     own = np.ones(n) if fitted.sample_weights is None else fitted.sample_weights.values
     rows = Labelled(X[:n], np.eye(fitted.n_classes)[fitted.codes], own)
     system = SummedSystem(summing.add(summing.start(), rows), features)
-    there = None if device is None else summing.there
+    there = None if device is None else summing.on_device
     table = fitted.class_scores
     new = features(X[n:]) if there is None else there.features(X[n:])
     truth = table[held.codes]
@@ -159,30 +158,6 @@ def _round(
 
     losses, beta = fits[search_lambda(_LAMBDAS, loss).regularization]
     coef = features.expansion(beta)
-    gradient = squared_gradient(features, coef, X[: min(n, _GRADIENT_ROWS)], there)
+    some = X[: min(n, _GRADIENT_ROWS)]
+    gradient = features.kernel.squared_gradient(some, coef, features.landmarks, device)
     return Refined(scales, losses, gradient * np.square(spreads))
-
-
-def squared_gradient(
-    features: NystromMap, coef: FloatArray, X: FloatArray, there: LandmarksOnDevice | None = None
-) -> FloatArray:
-    """Return the mean over rows of Σ_c (∂f_c/∂x_l)², for f(x) = Σ_j coef_j k(z_j, x).
-
-    Parameters
-    ----------
-    features : NystromMap
-        k and its landmarks.
-    coef : ndarray of shape (rank, n_outputs)
-        The coefficients.
-    X : ndarray of shape (n_rows, n_columns)
-        Where.
-    there : LandmarksOnDevice, optional
-        The landmarks on a device, to compute there.
-    """
-    kernels, factors = features.kernel.kernels, features.kernel.coefficients
-    total, left = np.zeros((len(X), X.shape[1], coef.shape[1])), list(range(len(kernels)))
-    if there is not None:
-        total, left = there.gradients(coef, X)
-    for i in left:
-        total += factors[i] * np.asarray(kernels[i].gradient(X, coef, features.landmarks))
-    return np.asarray(np.mean(np.sum(total**2, axis=2), axis=0))

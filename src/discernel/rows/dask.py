@@ -196,9 +196,11 @@ def _reporting(counts: set[Any], report: Report | None) -> Iterator[None]:
 # ---- partitions --------------------------------------------------------------------------------
 
 
-def _layout(X: Any, *columns: Any) -> Layout:
+def _layout(
+    X: Any, target: str | None = None, weights: str | None = None, drop: Sequence[str] = ()
+) -> Layout:
     """Return the layout of a Dask collection."""
-    return Layout.of(X._meta if is_frame(X) else X, *columns, where="the dataframe")
+    return Layout.of(X._meta if is_frame(X) else X, target, weights, drop, "the dataframe")
 
 
 def _partitions(given: list[Any]) -> tuple[dict[Any, Any], list[tuple[Any, ...]]]:
@@ -229,7 +231,7 @@ def _new_name(what: str) -> str:
     Parameters
     ----------
     what : str
-        What the task does, which Dask shows.
+        The work of the task, which Dask shows.
     """
     return f"{what}-{uuid.uuid4().hex}"
 
@@ -296,7 +298,7 @@ def gathered(source: Source) -> tuple[Any, Any, Any]:
 
 
 class Sent:
-    """What all tasks need, as one task: it is sent once, and workers have it from each other.
+    """The inputs of all tasks, as one task: sent once, then passed on between workers.
 
     Not scattered, since what was scattered is gone with the last worker that has it. Not a
     dataclass, into which Dask would look for collections.
@@ -308,7 +310,7 @@ class Sent:
 
 @dataclass(frozen=True, eq=False)
 class _Summary(Generic[State]):
-    """What is known of some partitions with rows."""
+    """The summary of some partitions with rows."""
 
     state: State
     n_rows: int

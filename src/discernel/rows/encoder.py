@@ -6,7 +6,6 @@ import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -29,6 +28,7 @@ from discernel.rows.cells import (
     read_column,
 )
 from discernel.rows.dates import ISO, as_times, date_format, date_parts, odd_date, read_times
+from discernel.rows.formats import view_slices
 
 #: A value, and a state of being missing, is told apart from others if it is in so many rows.
 _ENOUGH = 2
@@ -46,7 +46,7 @@ _MOST = 200
 
 @dataclass(frozen=True)
 class EncodedColumn:
-    """How one column is encoded: its place in the table, and where other programs start.
+    """How one column is encoded.
 
     Attributes
     ----------
@@ -55,6 +55,25 @@ class EncodedColumn:
     """
 
     position: int
+
+    @property
+    def made(self) -> list[tuple[str, bool, float]]:
+        """The encoded columns: how their names end, whether they are codes, and their spread."""
+        raise NotImplementedError
+
+    def names(self, column: str) -> list[str]:
+        """Return the names of the encoded columns."""
+        return [column + ending for ending, _, _ in self.made]
+
+    @property
+    def is_code(self) -> list[bool]:
+        """Which encoded columns are codes of 0 and 1."""
+        return [is_code for _, is_code, _ in self.made]
+
+    @property
+    def spreads(self) -> list[float]:
+        """The spread of each encoded column; 1 for codes."""
+        return [spread for _, _, spread in self.made]
 
     def input_names(self, column: str) -> list[str]:
         """Return the names of the columns that encoding starts from outside discernel."""
@@ -73,7 +92,7 @@ class EncodedNumbers(EncodedColumn):
     Attributes
     ----------
     median : float
-        What stands in for a missing cell.
+        The fill value of a missing cell.
     spread : float
         How far the known numbers spread.
     tells_missing : bool
@@ -86,19 +105,9 @@ class EncodedNumbers(EncodedColumn):
     spread: float = 1.0
     tells_missing: bool = False
 
-    def names(self, column: str) -> list[str]:
-        """Return the names of the encoded columns."""
-        return [column, f"{column} is missing"] if self.tells_missing else [column]
-
     @property
-    def is_code(self) -> list[bool]:
-        """Which encoded columns are codes."""
-        return [False, True] if self.tells_missing else [False]
-
-    @property
-    def spreads(self) -> list[float]:
-        """The spread of each encoded column."""
-        return [self.spread, 1.0] if self.tells_missing else [self.spread]
+    def made(self) -> list[tuple[str, bool, float]]:
+        return [("", False, self.spread), (" is missing", True, 1.0)][: 1 + self.tells_missing]
 
     def encode(self, column: Column, out: FloatArray) -> None:
         """Write the encoded columns to ``out``."""
@@ -143,23 +152,13 @@ class EncodedValues(EncodedColumn):
 
     @property
     def words(self) -> str:
-        """What the column holds, for users."""
+        """The content of the column, in words for users."""
         return f"category of {len(self.values) + len(self.rare)} values"
 
-    def names(self, column: str) -> list[str]:
-        """Return the names of the encoded columns."""
-        rest = ["is other", "is missing"] if self.tells_missing else ["is other"]
-        return [f"{column}={value}" for value in self.values] + [f"{column} {s}" for s in rest]
-
     @property
-    def is_code(self) -> list[bool]:
-        """Which encoded columns are codes: all of them."""
-        return [True] * (len(self.values) + 1 + self.tells_missing)
-
-    @property
-    def spreads(self) -> list[float]:
-        """The spread of each encoded column, 1."""
-        return [1.0] * len(self.is_code)
+    def made(self) -> list[tuple[str, bool, float]]:
+        rest = [" is other", " is missing"][: 1 + self.tells_missing]
+        return [(end, True, 1.0) for end in (*(f"={value}" for value in self.values), *rest)]
 
     def encode(self, column: Column, out: FloatArray) -> None:
         """Write the encoded columns to ``out``."""
@@ -212,13 +211,17 @@ class EncodedDates(EncodedColumn):
 
     @property
     def words(self) -> str:
-        """What the column holds, for users."""
+        """The content of the column, in words for users."""
         return f"date, as {', '.join(self.parts)}"
 
-    def names(self, column: str) -> list[str]:
-        """Return the names of the encoded columns."""
-        pairs = zip(self.input_names(column), self.numbers, strict=True)
-        return [name for part, each in pairs for name in each.names(part)]
+    @property
+    def made(self) -> list[tuple[str, bool, float]]:
+        pairs = zip(self.input_names(""), self.numbers, strict=True)
+        return [
+            (part + ending, is_code, spread)
+            for part, each in pairs
+            for ending, is_code, spread in each.made
+        ]
 
     def input_names(self, column: str) -> list[str]:
         """Return the names of the columns that encoding starts from outside discernel: parts."""
@@ -229,20 +232,10 @@ class EncodedDates(EncodedColumn):
         """How each of these columns is encoded."""
         return self.numbers
 
-    @property
-    def is_code(self) -> list[bool]:
-        """Which encoded columns are codes."""
-        return [code for each in self.numbers for code in each.is_code]
-
-    @property
-    def spreads(self) -> list[float]:
-        """The spread of each encoded column."""
-        return [spread for each in self.numbers for spread in each.spreads]
-
     def encode(self, column: Column, out: FloatArray) -> None:
         """Write the encoded columns to ``out``."""
         found = date_parts(self.times(column))
-        for part, each, place in zip(self.parts, self.numbers, self._places, strict=True):
+        for each, (part, place) in zip(self.numbers, self._places.items(), strict=True):
             each.encode(_as_column(found[part], column.name), out[:, place])
 
     def times(self, column: Column) -> NDArray[np.datetime64]:
@@ -257,14 +250,14 @@ class EncodedDates(EncodedColumn):
 
     def typical(self, encoded: FloatArray) -> FloatArray:
         """Return the encoded columns of a row in the middle of others."""
-        pairs = zip(self.numbers, self._places, strict=True)
+        pairs = zip(self.numbers, self._places.values(), strict=True)
         return np.concatenate([each.typical(encoded[:, place]) for each, place in pairs])
 
     @property
-    def _places(self) -> list[slice]:
+    def _places(self) -> dict[str, slice]:
         """The encoded columns of each part."""
-        widths = [len(each.is_code) for each in self.numbers]
-        return [slice(end - n, end) for n, end in zip(widths, accumulate(widths), strict=True)]
+        pairs = zip(self.parts, self.numbers, strict=True)
+        return view_slices({part: len(each.made) for part, each in pairs})
 
 
 def _as_column(numbers: FloatArray, name: str) -> Column:
@@ -280,7 +273,7 @@ class LeftOut:
     name, reason : str
         Which one, and why.
     advice : str
-        What to do; empty where that is nothing.
+        Advice to the user; may be empty.
     identifies : bool
         Whether it tells rows apart, and no classes.
     """
@@ -297,7 +290,7 @@ class LeftOut:
 
     @property
     def words(self) -> str:
-        """What became of the column, for users."""
+        """The use of the column, in words for users."""
         return f"left out: {self.short_reason}"
 
 
@@ -342,7 +335,7 @@ def learn_columns(
     X : dataframe or array of shape (n_samples, n_features)
         The training rows.
     facts : sequence of ColumnFacts, optional
-        What is known of each column where X is a random part of the training rows.
+        Counts of each column over all training rows, where X is a random part of them.
     keep_constant : bool, default=False
         Whether a column of one value is kept.
     """
@@ -434,7 +427,7 @@ def has_row_numbers(X: Any, facts: Sequence[ColumnFacts] | None = None) -> bool:
     X : dataframe or array of shape (n_samples, n_features)
         The training rows.
     facts : sequence of ColumnFacts, optional
-        What is known of each column where X is a random part of the training rows.
+        Counts of each column over all training rows, where X is a random part of them.
     """
     if not is_frame(X) or X.shape[0] <= _MANY:
         return False
@@ -575,7 +568,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         medians : ndarray of shape (n_columns,)
-            What a missing cell of each column becomes.
+            The fill value of each column.
         """
         encoder = cls()
         encoder.columns_ = tuple(EncodedNumbers(i, m) for i, m in enumerate(medians.tolist()))
@@ -592,8 +585,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         y : object
             Not used.
         facts : sequence of ColumnFacts, optional
-            What is known of each column where X is a random part of the training rows: values
-            that are not in it have columns too.
+            Counts of each column over all training rows, where X is a random part of them:
+            values that are not in X have columns too.
 
         Returns
         -------
@@ -616,7 +609,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self
 
     def _report(self) -> None:
-        """Tell of columns left out, and raise if there are no others."""
+        """Warn of columns left out, and raise if there are no others."""
         if not self.columns_:
             listed = "; ".join(f"{column.name!r}: {column.reason}" for column in self.left_out_)
             raise InvalidInputError(
@@ -775,7 +768,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @property
     def spreads(self) -> tuple[float, ...]:
-        """What a kernel divides each encoded column by: the spread of known numbers; 1 for codes.
+        """The divisor of each encoded column in kernels: the spread of known numbers; 1 for codes.
 
         Two present numbers, and a present and a missing one, are then 2 apart on average in
         squared distance; two values of a category are exactly 2 apart.

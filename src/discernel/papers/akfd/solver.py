@@ -14,7 +14,7 @@ from sklearn.model_selection import StratifiedKFold
 from discernel.arrays import FloatArray, inner
 from discernel.arrays.sample_weights import SampleWeights, row_weights
 from discernel.bank import Matrices, StoredMatrices, System
-from discernel.bank.products import CONSTANT
+from discernel.bank.grams import CONSTANT
 from discernel.exceptions import InvalidInputError, NumericalError, check_count, check_number
 from discernel.papers.akfd.criterion import (
     SERIES_ERROR,

@@ -23,7 +23,7 @@ import numpy as np
 
 from discernel.arrays import FloatArray, inner, matmul
 from discernel.bank import Bank
-from discernel.bank.products import inner_products, is_constant
+from discernel.bank.grams import inner_products, is_constant
 from discernel.exceptions import InvalidInputError, check_number
 from discernel.programs.base import Criterion, Program
 from discernel.targets import Target

@@ -24,7 +24,7 @@ from discernel.arrays import (
     on_host,
 )
 from discernel.arrays.sample_weights import SampleWeights
-from discernel.bank.checks import check_grams
+from discernel.bank.grams import check_grams
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.papers.separability.criterion import (
     Scatter,

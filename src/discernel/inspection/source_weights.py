@@ -1,0 +1,174 @@
+"""Weights of sources: how much of each is in a learned kernel, and how that varies."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing
+
+from discernel.arrays import FloatArray
+from discernel.inspection.explained import Explained
+from discernel.kernels import Kernel
+from discernel.kernels.base import Named, Restricted
+
+
+def kernel_sources(kernels: Sequence[Kernel]) -> list[str]:
+    """Return the source of each kernel: the columns it was put on with ``.on``, or its matrix.
+
+    By the name that ``.on`` was given, or that of the kernel if it is the only one of these
+    columns; else by the columns. A precomputed matrix has the name of its kernel, by default
+    "matrix 0", "matrix 1" and so on.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+        The kernels.
+    """
+    found = [kernel.source for kernel in kernels]
+    shared = Counter(each.where for each in found if each is not None)
+    return [_source(*pair, shared) for pair in zip(kernels, found, strict=True)]
+
+
+def _source(kernel: Kernel, found: Restricted | None, shared: Counter[str]) -> str:
+    if kernel.precomputed:
+        return kernel.name
+    if found is None:
+        return "all columns"
+    if found.label is None and isinstance(kernel, Named) and shared[found.where] == 1:
+        return kernel.label
+    return found.where
+
+
+def sum_by(groups: Sequence[str], values: FloatArray) -> tuple[list[str], FloatArray]:
+    """Return the groups, in the order they come in, and the sums of their values.
+
+    Parameters
+    ----------
+    groups : sequence of str
+        What each value belongs to.
+    values : ndarray of shape (..., n_values)
+        The values.
+    """
+    names = list(dict.fromkeys(groups))
+    place = {name: position for position, name in enumerate(names)}
+    sums = np.zeros((len(names), *values.shape[:-1]))
+    np.add.at(sums, [place[group] for group in groups], np.moveaxis(values, -1, 0))
+    return names, np.moveaxis(sums, 0, -1)
+
+
+def source_weights(estimator: Any) -> dict[str, float]:
+    """Return the weight of each source: the sum of the weights of its kernels.
+
+    Weights are over normalised kernels. They say how much of a source is in the learned kernel,
+    not how much the source is worth: see the guide.
+
+    Parameters
+    ----------
+    estimator : estimator or Pipeline
+        Fitted, of discernel; of a pipeline, the last step that learned a kernel.
+
+    Returns
+    -------
+    dict of str to float
+        By source, in the order of the kernels.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from discernel import MultipleKernelDiscriminant
+    >>> from discernel.views import source_kernels
+    >>> X, y = load_wine(return_X_y=True)
+    >>> kernels = source_kernels({"acids": [1, 2, 3], "phenols": [5, 6, 7, 8]}, table=X)
+    >>> clf = MultipleKernelDiscriminant(kernels).fit(X, y)
+    >>> weights = source_weights(clf)
+    >>> list(weights), round(sum(weights.values()), 6)
+    (['acids', 'phenols'], 1.0)
+    """
+    learner = Explained.of(estimator, predicts=False).learner
+    names, sums = sum_by(kernel_sources(learner.kernels_), np.asarray(learner.kernel_weights_))
+    return dict(zip(names, sums.tolist(), strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class SourceWeights:
+    """The weights of sources over several fits.
+
+    Attributes
+    ----------
+    names : list of str
+        The sources.
+    weights : ndarray of shape (n_fits, n_sources)
+        The weight of each source in each fit.
+    estimators : list of estimators
+        The fits, for `SourcesDisplay.from_estimators` and `KernelWeightsDisplay.from_estimators`.
+    """
+
+    names: list[str]
+    weights: FloatArray
+    estimators: list[Any]
+
+    @property
+    def mean(self) -> dict[str, float]:
+        """The mean weight of each source."""
+        return dict(zip(self.names, self.weights.mean(axis=0).tolist(), strict=True))
+
+    @property
+    def std(self) -> dict[str, float]:
+        """The standard deviation of the weight of each source over the fits."""
+        return dict(zip(self.names, self.weights.std(axis=0).tolist(), strict=True))
+
+    def __str__(self) -> str:
+        width = max(map(len, self.names))
+        return "\n".join(
+            f"{name:<{width}}  {self.mean[name]:z.2f} ± {self.std[name]:.2f}" for name in self.names
+        )
+
+
+def weights_spread(estimator: Any, X: Any, y: Any, cv: Any = 5) -> SourceWeights:
+    """Return how much the weights of sources vary when some rows are left out.
+
+    The estimator is fitted again for every split: that takes ``cv`` times as long as a fit.
+
+    Parameters
+    ----------
+    estimator : estimator or Pipeline
+        Of discernel; it is cloned, and need not be fitted.
+    X : array-like, sparse matrix or dataframe of shape (n_rows, n_columns)
+        The rows.
+    y : array-like of shape (n_rows,)
+        The labels.
+    cv : int, splitter or iterable, default=5
+        The splits, as scikit-learn's ``cross_validate`` takes them; fits are on the training rows
+        of each.
+
+    Returns
+    -------
+    SourceWeights
+        Mean and spread per source; ``print`` shows them.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from discernel import MultipleKernelDiscriminant
+    >>> from discernel.views import source_kernels
+    >>> X, y = load_wine(return_X_y=True)
+    >>> kernels = source_kernels({"acids": [1, 2, 3], "phenols": [5, 6, 7, 8]}, table=X)
+    >>> spread = weights_spread(MultipleKernelDiscriminant(kernels), X, y, cv=3)
+    >>> spread.names, spread.weights.shape
+    (['acids', 'phenols'], (3, 2))
+    """
+    splits = check_cv(cv, y, classifier=is_classifier(estimator)).split(X, y)
+    fits = []
+    for training, _ in splits:
+        rows, labels = _safe_indexing(X, training), _safe_indexing(y, training)
+        fits.append(clone(estimator).fit(rows, labels))
+    found = [source_weights(fit) for fit in fits]
+    names = list(found[0])
+    weights = np.array([[one[name] for name in names] for one in found])
+    return SourceWeights(names, weights, fits)
