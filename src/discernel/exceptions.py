@@ -149,7 +149,8 @@ def check_number(what: str, value: Any, *, positive: bool = False) -> None:
 
 def check_count(name: str, value: Any, least: int = 1) -> None:
     """Raise a clear error if a parameter is not an integer of at least ``least``."""
-    if not (isinstance(value, (int, np.integer)) and value >= least):
+    is_integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not (is_integer and value >= least):
         raise InvalidInputError(f"{name} must be an integer of at least {least}. Got {value!r}.")
 
 

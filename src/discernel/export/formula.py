@@ -148,7 +148,7 @@ def _feature_scores(part: Any, X: Recorded, xp: Recorder) -> Recorded:
     """Return φ(x)·coef of exact features: the row, its direction, or all of its monomials."""
     one, coef = part.features, np.sqrt(part.features.factor) * part.coef
     atom = one.atom
-    seen = atom.pair.formula_rows(atom.view.seen(X.width).all_of(X), xp)
+    seen = atom.pair.formula_rows(atom.view.seen(X.width).of(X), xp)
     if one.monomials is None:
         return xp.matmul(seen, coef)
     # Of x' with c + γ⟨x, z⟩ = ⟨x', z'⟩, the constant √c comes first.

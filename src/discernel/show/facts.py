@@ -416,10 +416,8 @@ class ModelFacts(LearnedFacts):
         found = []
         if self.importances:
             aside = "share of what predictions lose without them, ± standard error"
-            rows = tuple(_column_row(each) for each in self.importances)
-            header = ("column", "share ± error")
-            block = Block("importances", "columns that matter", aside, rows, header, 1)
-            found.append(replace(block, noun="column", form="{:z.1f} %"))
+            block = importance_block("columns that matter", self.importances, aside)
+            found.append(replace(block, id="importances"))
         if self.sources:
             known = self.sources[0].importance is not None
             rows = tuple(_source_row(each, known) for each in self.sources)
@@ -514,10 +512,28 @@ class ModelFacts(LearnedFacts):
         return [*stages, ("versions", versions)]
 
 
-def _column_row(each: ImportanceFacts) -> Row:
-    bound = "≤ " if each.n_features > 1 else ""
-    text = f"{percent(each.importance)} ± {bound}{percent(each.std)} %"
-    return Row((each.column, text), 100.0 * each.importance)
+def importance_block(
+    title: str, columns: Sequence[ImportanceFacts], aside: str = "", spread: str = "error"
+) -> Block:
+    """Return how much columns matter, as bars.
+
+    Parameters
+    ----------
+    title, aside : str
+        Those of the block.
+    columns : sequence of ImportanceFacts
+        The most important first.
+    spread : str, default="error"
+        What follows the ± in a cell.
+    """
+    rows = []
+    for each in columns:
+        bound = "≤ " if each.n_features > 1 else ""
+        spread_text = "" if math.isnan(each.std) else f" ± {bound}{percent(each.std)}"
+        text = f"{percent(each.importance)}{spread_text} %"
+        rows.append(Row((each.column, text), 100.0 * each.importance))
+    header = ("column", f"share ± {spread}")
+    return Block("", title, aside, tuple(rows), header, 1, "column", "{:z.1f} %")
 
 
 def _source_row(each: SourceFacts, known: bool) -> Row:
