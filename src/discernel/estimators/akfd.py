@@ -76,6 +76,8 @@ class AKFDFacts:
         The accuracy of every ν in cross-validation.
     found : Alternation
         What the alternation found.
+    learned, importances : None
+        It has no `LearnedKernel` and no importances of columns.
     """
 
     names: list[str]
@@ -83,6 +85,8 @@ class AKFDFacts:
     nu: float
     accuracies: dict[float, float]
     found: Alternation
+    learned: None = None
+    importances: None = None
 
 
 class AKFDClassifier(ClassifierMixin, BaseKernelEstimator):
