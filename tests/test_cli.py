@@ -27,7 +27,7 @@ from discernel import MultipleKernelDiscriminant
 from discernel.bank import LowRank
 from discernel.cli import app as commands
 from discernel.cli import demonstrating, main, replace_missing_characters, shared
-from discernel.cli.learning import Learner, fit_model
+from discernel.cli.learning import Learner, fit_model, read_rows
 from discernel.cli.show_comparing import show_comparison
 from discernel.compare.compare import Comparison, comparison_plan
 from discernel.compare.plan import Cell, Data, Method, Splits
@@ -386,7 +386,7 @@ def test_many_rows_say_what_they_will_take(tmp_path):
 
 
 def test_a_lambda_at_the_limit_is_said(capsys):
-    model, _, _ = fit_model(Data("iris"), Learner("uniform"))
+    model = fit_model(Data("iris"), Learner("uniform"))
     clf = model.pipeline[-1]
     learned = replace(clf.learned_kernel_, regularization_at_limit="largest")
     clf.model_ = replace(clf.model_, facts=replace(clf.model_.facts, learned=learned))
@@ -414,7 +414,8 @@ def test_models_of_every_criterion_are_loaded_unchanged(tmp_path, criterion):
     views = {name: rng.normal(size=(30, 2)) + y[:, None] for name in ("left", "right")}
     np.savez(tmp_path / "v.npz", y=y, **views)
     data = Data("v", file={"path": str(tmp_path / "v.npz")})
-    model, rows, _ = fit_model(data, Learner(criterion))
+    model = fit_model(data, Learner(criterion))
+    rows = read_rows(model, str(tmp_path / "v.npz"))
     again = read_model(write_model(model, tmp_path / "v.model"))
     np.testing.assert_array_equal(
         again.pipeline.predict_proba(rows.X), model.pipeline.predict_proba(rows.X)
@@ -425,7 +426,8 @@ def test_models_of_every_criterion_are_loaded_unchanged(tmp_path, criterion):
 
 @pytest.mark.parametrize("kernels", ["auto", "given"])
 def test_models_of_low_rank_are_loaded_unchanged(tmp_path, kernels):
-    model, rows, _ = fit_model(Data("iris"), Learner("uniform"))
+    model = fit_model(Data("iris"), Learner("uniform"))
+    rows = read_rows(model, "iris")
     given = "auto" if kernels == "auto" else [RBF(), Linear()]
     low = MultipleKernelDiscriminant(given, bank=LowRank(40))
     pipeline = make_pipeline(StandardScaler(), low).fit(rows.X, rows.y)
@@ -437,7 +439,7 @@ def test_models_of_low_rank_are_loaded_unchanged(tmp_path, kernels):
 
 
 def test_a_model_with_anything_else_in_it_is_not_saved(tmp_path):
-    model, _, _ = fit_model(Data("iris"), Learner("uniform"))
+    model = fit_model(Data("iris"), Learner("uniform"))
     strange = replace(model, dataset=Path("anything"))
     with pytest.raises(InvalidInputError, match=r"must be made of parts of discernel.*Got pathlib"):
         write_model(strange, tmp_path / "strange.model")

@@ -37,7 +37,7 @@ def _in_a_folder_of_its_own(tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def model_bytes(tmp_path_factory):
     """A small model, as it is saved."""
-    model, _, _ = fit_model(Data("iris"), Learner("uniform"))
+    model = fit_model(Data("iris"), Learner("uniform"))
     path = tmp_path_factory.mktemp("model") / "iris.model"
     return write_model(model, path).read_bytes()
 

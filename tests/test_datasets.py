@@ -88,7 +88,7 @@ def test_names_are_sorted_and_apart():
 
 
 def test_every_stand_in_exists():
-    assert all(other in names() for private in PRIVATE.values() for other in private.instead)
+    assert all(other in names() for private in PRIVATE.values() for other in private["instead"])
 
 
 def test_the_catalogue_agrees_with_itself():

@@ -220,7 +220,7 @@ def test_many_classes_of_few_rows_promise_nothing():
 
 
 def _shown_model(expectation):
-    model, _, _ = fit_model(Data("iris"), Learner("uniform"))
+    model = fit_model(Data("iris"), Learner("uniform"))
     clf = model.pipeline[-1]
     right = Candidate("average", np.ones(1), 1e-3, -1e-9, 0.0, accuracy=1.0)
     learned = replace(clf.learned_kernel_, considered=(right,))

@@ -10,12 +10,23 @@ import typing
 import pytest
 from rich.console import Console
 from sklearn.datasets import load_diabetes, load_wine
+from typer.testing import CliRunner
 
-from discernel import MultipleKernelDiscriminant, MultipleKernelRidge
+from discernel import MultipleKernelDiscriminant, MultipleKernelRidge, load
+from discernel.cli import app as commands
+from discernel.cli import shared
 from discernel.inspection.facts import model_facts
 from discernel.kernels import RBF, Linear
 from discernel.report import write_model_report
-from discernel.show.facts import ModelFacts, facts_schema
+from discernel.show.facts import (
+    CandidateFacts,
+    ExpectedFacts,
+    ImportanceFacts,
+    ModelFacts,
+    Origin,
+    SourceFacts,
+    facts_schema,
+)
 from discernel.show.terminal import print_blocks
 
 
@@ -83,6 +94,55 @@ def test_every_figure_is_the_same_everywhere(model, tmp_path):
                 if block.id != "data" or where != "page":
                     assert words.lower() in text.lower(), (where, block.id, words)
     assert n_numbers > 20
+
+
+def facts_from_json(plain):
+    """Return the facts that the JSON of a model has."""
+    kinds = {
+        "importances": ImportanceFacts,
+        "sources": SourceFacts,
+        "candidates": CandidateFacts,
+    }
+    made = {name: tuple(kind(**each) for each in plain[name]) for name, kind in kinds.items()}
+    made["expected"] = ExpectedFacts(**plain["expected"])
+    made["origin"] = Origin(**plain["origin"])
+    return ModelFacts(**plain | made)
+
+
+def test_fit_its_page_the_notebook_and_the_json_of_info_have_the_same_figures(
+    tmp_path, monkeypatch
+):
+    def run(*words):
+        result = CliRunner().invoke(commands.app, [str(word) for word in words])
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    monkeypatch.setattr(shared.out, "width", 250)
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    table = X.iloc[:, 4:].assign(colour=["red", "white"] * 89, grape=y.map("grape {}".format))
+    table.to_csv(tmp_path / "wine.csv", index=False)
+    model = tmp_path / "wine.skops"
+    shown = {
+        "fit": run("fit", tmp_path / "wine.csv", "--target", "grape", "-o", model),
+        "info": run("info", model),
+        "notebook": plain(load(model)[-1]._repr_html_()),
+    }
+    run("report", model, "-o", tmp_path / "wine.html")
+    shown["page"] = plain((tmp_path / "wine.html").read_text(encoding="utf-8"))
+    facts = facts_from_json(json.loads(run("info", model, "--json")))
+    # A fit leaves out three tables, which `info` has; a notebook knows no file.
+    absent = {"fit": {"confusion", "origin", "columns"}, "notebook": {"origin", "columns"}}
+    n_compared = 0
+    for block in facts.blocks():
+        for row in block.shortened(10).rows:
+            for where, text in shown.items():
+                if block.id in absent.get(where, ()) or row.cells[0].startswith("versions"):
+                    continue
+                if where != "page" or "other " not in row.cells[0]:
+                    figures = [cell for cell in row.cells if re.search(r"\d", cell)]
+                    assert all(figure in text for figure in figures), (where, block.id, row)
+                    n_compared += len(figures)
+    assert n_compared > 150
 
 
 def test_numbers_are_those_of_the_estimator_and_of_the_json(model):

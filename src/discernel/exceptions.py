@@ -47,6 +47,7 @@ __all__ = [
     "caller_stacklevel",
     "check_count",
     "check_number",
+    "is_word",
     "missing_extra",
     "unknown_choice",
 ]
@@ -139,6 +140,11 @@ def unknown_choice(what: str, given: object, known: list[str]) -> InvalidInputEr
     )
 
 
+def is_word(given: object, word: str) -> bool:
+    """Whether a parameter is some word, and not an array or a list that is compared with it."""
+    return isinstance(given, str) and given == word
+
+
 def check_number(what: str, value: Any, *, positive: bool = False) -> None:
     """Raise a clear error if a value is not a finite number of at least, or above, 0."""
     number = float(value) if isinstance(value, Real) else -1.0
@@ -149,7 +155,8 @@ def check_number(what: str, value: Any, *, positive: bool = False) -> None:
 
 def check_count(name: str, value: Any, least: int = 1) -> None:
     """Raise a clear error if a parameter is not an integer of at least ``least``."""
-    if not (isinstance(value, (int, np.integer)) and value >= least):
+    is_integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not (is_integer and value >= least):
         raise InvalidInputError(f"{name} must be an integer of at least {least}. Got {value!r}.")
 
 

@@ -222,18 +222,18 @@ def load(path: str | Path) -> Any:
 
 @dataclass(frozen=True)
 class SavedModel:
-    """A fitted pipeline, and what the columns of a file are for it.
+    """A fitted pipeline, and the columns of the files that it takes.
 
     Attributes
     ----------
     pipeline : Pipeline
         Its last step is an estimator of discernel; it takes tables.
     preparation : Preparation
-        What is done to the columns of a file.
+        The kinds of the columns of a file.
     target : str
         The column with the labels.
     dataset : str
-        What it was fitted to.
+        The name of the data it was fitted to.
     origin : Origin
         Where it comes from.
     """

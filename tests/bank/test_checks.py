@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from discernel.bank import DenseBank
-from discernel.bank.checks import check_grams, check_no_indefinite
+from discernel.bank.grams import check_grams, check_no_indefinite
 from discernel.exceptions import DiscernelError, InvalidGramError, InvalidInputError
 
 

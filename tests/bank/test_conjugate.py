@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from discernel.bank.conjugate import PartialFactor, conjugate_gradients, solve_refined
-from discernel.bank.woodbury import WoodburySystem
+from discernel.bank.system import WoodburySystem
 
 N = 120
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from discernel.bank import woodbury
-from discernel.bank.woodbury import WoodburySystem, feature_gram
+from discernel.bank import system as module
+from discernel.bank.system import WoodburySystem, feature_gram
 
 N, RANK = 70, 12
 RNG = np.random.default_rng(0)
@@ -15,7 +15,7 @@ RIDGES = [0.05, 1e-6, 1e-3 * (1.0 + RNG.random(N))]
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(woodbury, "_BLOCK", 16)  # 70 is no multiple of it
+    monkeypatch.setattr(module, "_BLOCK", 16)  # 70 is no multiple of it
 
 
 def dense(ridge, weights=None):

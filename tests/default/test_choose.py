@@ -10,8 +10,8 @@ from discernel.default.metric import Metric, learn_metric
 from discernel.default.sample import draw_sample
 from discernel.discriminant import row_losses
 from discernel.exceptions import NumericalError
-from discernel.programs import lbfgs
-from discernel.programs.lbfgs import pull_to_equal
+from discernel.programs import loo
+from discernel.programs.loo import pull_to_equal
 from tests.default.tables import few_matter, make_sample, make_target
 
 EQUAL = np.full(MENU.n_kernels, 1.0 / MENU.n_kernels)
@@ -119,7 +119,7 @@ def test_weights_are_pulled_by_the_effective_number_of_rows(monkeypatch):
         seen.append(n_samples)
         return pull_to_equal(weights, pull, n_samples)
 
-    monkeypatch.setattr(lbfgs, "pull_to_equal", spy)
+    monkeypatch.setattr(loo, "pull_to_equal", spy)
     given = np.where(np.arange(60) % 6 == 0, 20.0, 1.0)
     sample = make_sample(given=given)
     metrics = [Metric(np.ones(6)) for _ in range(sample.n_folds)]
@@ -217,7 +217,7 @@ def test_the_gradient_of_the_descent_is_that_of_its_value(few, candidates, monke
         seen["function"] = function
         return type("Result", (), {"x": x})()
 
-    monkeypatch.setattr(lbfgs, "minimize", spy)
+    monkeypatch.setattr(loo, "minimize", spy)
     fit.learn_weights(candidates[-1], 5.0)
     x = np.random.default_rng(0).standard_normal(MENU.n_kernels)
     _, found = seen["function"](x)

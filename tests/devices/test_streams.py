@@ -7,13 +7,17 @@ from numpy.testing import assert_allclose
 from discernel import MultipleKernelDiscriminant, open_rows
 from discernel.arrays import Device
 from discernel.bank import LowRank
-from discernel.bank import landmarks as landmarks_there
-from discernel.bank.landmarks import LandmarksOnDevice
-from discernel.bank.sums import FeatureSums, Labelled, SumPass, sums_are_of_kernels
+from discernel.bank import sums as module
+from discernel.bank.sums import (
+    FeatureSums,
+    Labelled,
+    SumPass,
+    sums_are_of_kernels,
+)
 from discernel.estimators import base
-from discernel.kernels import RBF, Laplace, Linear, Standardized
+from discernel.kernels import RBF, Exponential, Laplace, Linear, Polynomial, Standardized
 from discernel.kernels.features import NystromMap
-from discernel.learn.refine import squared_gradient
+from discernel.kernels.weighted import WeightedKernels
 
 N = 500
 
@@ -34,7 +38,7 @@ KERNELS = {
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", KERNELS)
 def test_sums_are_those_of_numpy(device, rows, name, weighted, monkeypatch):
-    monkeypatch.setattr(landmarks_there, "STRIP_ENTRIES", 40 * 100)  # several strips
+    monkeypatch.setattr(module, "STRIP_ENTRIES", 40 * 100)  # several strips
     X, y = rows
     features = NystromMap(KERNELS[name], np.arange(1.0, 1.0 + len(KERNELS[name])), X[:40])
     assert sums_are_of_kernels(features) == name.startswith("kernels")
@@ -66,12 +70,16 @@ def test_features_and_gradients_are_those_of_numpy(device, rows):
         Laplace(width=2.0),
     ]
     features = NystromMap(kernels, np.arange(1.0, 7.0), X[:40])
-    there = LandmarksOnDevice(features, device)
-    assert_allclose(there.features(X), features(X), atol=1e-8)
+    assert_allclose(SumPass(features, 3, device).map(X), features(X), atol=1e-8)
     coef = np.random.default_rng(1).normal(size=(features.rank, 2))
-    assert there.gradients(coef, X)[1] == [3, 4, 5]
-    expected = squared_gradient(features, coef, X[50:90])
-    assert_allclose(squared_gradient(features, coef, X[50:90], there), expected, rtol=1e-9)
+    given = X[50:90], coef, features.landmarks
+    expected = features.kernel.squared_gradient(*given)
+    assert_allclose(features.kernel.squared_gradient(*given, device), expected, rtol=1e-9)
+    kernels += [Exponential(width=2.0) * Polynomial(degree=2).on([0, 2])]
+    others = WeightedKernels(kernels, np.arange(1.0, 8.0))
+    assert_allclose(
+        others.squared_gradient(*given, device), others.squared_gradient(*given), rtol=1e-9
+    )
     step = 1e-6 * np.eye(4)[1]
     slope = (
         features.product(X[50:90] + step, features.lower.T @ coef)

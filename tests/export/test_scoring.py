@@ -370,7 +370,7 @@ class Rational(PairFunction):
     def values(self, base, xp):
         return 1.0 / (1.0 + base)
 
-    def slope(self, base):
+    def slope(self, base, xp):
         return -1.0 / (1.0 + base) ** 2, 1.0
 
 

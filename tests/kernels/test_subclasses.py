@@ -44,8 +44,8 @@ class Student(PairFunction):
     def values(self, base, xp):
         return 1.0 / (1.0 + self.rate * base)
 
-    def slope(self, base):
-        return self(base) ** 2, -self.rate
+    def slope(self, base, xp):
+        return self(base, xp) ** 2, -self.rate
 
 
 class OtherCall(RBF):

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize, minimize_scalar
 
 from discernel.bank import DenseBank, tiles
-from discernel.bank.products import inner_products
+from discernel.bank.grams import inner_products
 from discernel.kernels import RBF, Exponential, Polynomial
 from discernel.papers.alignment.criterion import (
     MatrixAlignment,

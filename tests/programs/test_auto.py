@@ -10,8 +10,12 @@ from discernel.bank import DenseBank
 from discernel.criteria import KernelLeastSquares, LeaveOneOut
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, as_kernels
-from discernel.programs.lbfgs import choose_regularization, minimize_error, pull_to_equal
-from discernel.programs.loo import LeaveOneOutProgram
+from discernel.programs.loo import (
+    LeaveOneOutProgram,
+    choose_regularization,
+    minimize_error,
+    pull_to_equal,
+)
 from discernel.targets import ClassTarget
 from tests.conftest import make_problem
 

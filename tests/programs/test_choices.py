@@ -9,10 +9,9 @@ from discernel import learn_kernel, regularization_path
 from discernel.bank import DenseBank
 from discernel.kernels import RBF
 from discernel.learn import RegularizationPath
-from discernel.programs import lbfgs as loo
+from discernel.programs import loo
 from discernel.programs import search as auto
-from discernel.programs.lbfgs import choose_regularization, minimize_error
-from discernel.programs.loo import LeaveOneOutProgram
+from discernel.programs.loo import LeaveOneOutProgram, choose_regularization, minimize_error
 from discernel.programs.solution import Candidate, Task
 from discernel.targets import ClassTarget
 from tests.conftest import make_problem

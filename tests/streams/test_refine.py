@@ -8,7 +8,7 @@ from discernel.bank import gram_stack
 from discernel.default import scaled_kernels
 from discernel.discriminant import row_losses
 from discernel.kernels.features import NystromMap
-from discernel.learn.refine import _round, divide_rows, refine_metric, squared_gradient
+from discernel.learn.refine import _round, divide_rows, refine_metric
 from discernel.targets import ClassTarget
 
 
@@ -26,7 +26,7 @@ def test_gradients_are_those_of_finite_differences():
     kernels = scaled_kernels(np.linspace(0.2, 1.0, 8), spreads, X / spreads)
     features = NystromMap(kernels, np.linspace(0.1, 1.2, 12), X[:30])
     coef = np.random.default_rng(0).normal(size=(features.rank, 2))
-    found, step = squared_gradient(features, coef, X[30:]), 1e-6
+    found, step = features.kernel.squared_gradient(X[30:], coef, features.landmarks), 1e-6
 
     def f(rows):
         stack = gram_stack(features.kernel.kernels, np.vstack([rows, features.landmarks]))
@@ -60,8 +60,8 @@ def test_the_units_of_columns_change_no_scale():
     fitted, held = (ClassTarget.from_labels(part) for part in (y[:400], y[400:]))
     weights, ones = np.full(12, 1 / 12), np.ones(8)
     shares, spreads = np.full(200, 1 / 200), tuple(units.tolist())
-    _, expected = _round(X, fitted, held, shares, (1.0,) * 8, weights, ones, None)
-    _, found = _round(X * units, fitted, held, shares, spreads, weights, ones, None)
+    expected = _round(X, fitted, held, shares, (1.0,) * 8, weights, ones, None).gradient
+    found = _round(X * units, fitted, held, shares, spreads, weights, ones, None).gradient
     assert np.allclose(found, expected, rtol=1e-5)
 
 
@@ -81,7 +81,7 @@ def test_held_out_rows_choose_λ_by_their_weights(monkeypatch):
     monkeypatch.setattr("discernel.learn.refine.row_losses", spy)
     fitted, held = (ClassTarget.from_labels(part) for part in (y[:600], y[600:]))
     weights, ones = np.full(12, 1 / 12), np.ones(8)
-    found, _ = _round(X, fitted, held, shares, (1.0,) * 8, weights, ones, None)
+    found = _round(X, fitted, held, shares, (1.0,) * 8, weights, ones, None)
     means = np.array(losses) @ shares
     assert means.argmin() != np.mean(losses, axis=1).argmin()
     np.testing.assert_array_equal(found.losses, losses[means.argmin()])

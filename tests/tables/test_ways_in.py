@@ -8,8 +8,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.base import clone
 from typer.testing import CliRunner
 
+from discernel import MultipleKernelDiscriminant
 from discernel.cli import app as commands
 from discernel.exceptions import InvalidInputError
 from discernel.persistence import read_model
@@ -75,6 +77,11 @@ def written(folder, name):
         messy().to_parquet(path)
     elif name.endswith(".feather"):
         messy().to_feather(path)
+    elif name.endswith(".npz"):
+        # One array must have two dimensions: of a column without values, to be left out.
+        columns = as_text().fillna({"ward": "n/a"}).drop(columns="none")
+        arrays = {name: np.array(cells.tolist()) for name, cells in columns.items()}
+        np.savez(path, none=np.full((N, 1), np.nan), **arrays)
     else:
         table = pa.Table.from_pandas(messy())
         make = pa.ipc.new_stream if name.startswith("stream") else pa.ipc.new_file
@@ -86,6 +93,7 @@ def written(folder, name):
 FILES = [
     *("plain.csv", "plain.csv.gz", "semicolon.csv", "semicolon.csv.gz", "gaps.csv"),
     *("tabs.tsv", "tabs.tsv.gz", "rows.parquet", "rows.arrow", "stream.arrow", "rows.feather"),
+    "rows.npz",
 ]
 
 
@@ -99,7 +107,8 @@ def check(X, encoder=None, *, prepared=False):
     assert known.get_feature_names_out().tolist() == NAMES
     assert encoder.get_feature_names_out().tolist() == NAMES
     assert sorted(known.left_out) == ["name", "none", "patient"]
-    assert encoder.left_out == ({} if prepared else known.left_out)
+    left_out = {name.removesuffix("0"): reason for name, reason in encoder.left_out.items()}
+    assert left_out == ({} if prepared else known.left_out)  # "none0" of an array of columns
     np.testing.assert_allclose(encoder.transform(X), numbers, rtol=1e-14)
     np.testing.assert_allclose(encoder.spreads, known.spreads, rtol=1e-13)
 
@@ -133,7 +142,7 @@ def test_files_read_whole(tmp_path, name):
     assert opened.dataset.y.tolist() == messy()["y"].tolist()
     assert opened.identifiers == ("patient", "name")
     assert opened.columns["when"] == "date, as days, year, month, weekday, hour"
-    assert opened.columns["none"] == "left out: no value at all"
+    assert opened.columns["none0" if name == "rows.npz" else "none"] == "left out: no value at all"
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -153,6 +162,58 @@ def test_chunks_in_memory_and_dask():
     check(together(open_rows(pl.from_pandas(frame), "y", chunk_rows=17)))
     check(together(open_rows(dd.from_pandas(frame, npartitions=3), "y")))
     check(together(open_rows(dd.from_pandas(as_text(), npartitions=3), "y")))
+
+
+def in_parts(folder, ending):
+    """Write the table to three files, the last with its columns in another order."""
+    parts = [as_text()[:50], as_text()[50:90], as_text()[90:].iloc[:, ::-1]]
+    for i, part in enumerate(parts):
+        if ending == "parquet":
+            typed = part.assign(when=pd.to_datetime(part["when"]))
+            typed.to_parquet(folder / f"part-{i}.parquet", index=False)
+        else:
+            part.to_csv(folder / f"part-{i}.csv", sep=";,|"[i], index=False)
+    return folder
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_several_files(tmp_path, ending):
+    """Delimiters differ from file to file, as does the order of columns."""
+    source = open_rows(in_parts(tmp_path, ending), "y", chunk_rows=31)
+    check(together(source))
+    assert np.concatenate([c.y for c in source.chunks()]).tolist() == messy()["y"].tolist()
+
+
+def test_fits_in_memory_predict_the_same_whichever_way_rows_come(tmp_path):
+    clf, frame, y = MultipleKernelDiscriminant(criterion="uniform"), messy(), messy()["y"]
+    ways = {name: make(frame.drop(columns="y")) for name, make in DATAFRAMES.items()}
+    for name in FILES:
+        ways[name] = open_file(written(tmp_path, name), "y").dataset.X
+    (tmp_path / "parts").mkdir()
+    ways["files"] = together(open_rows(in_parts(tmp_path / "parts", "parquet"), "y"))
+    expected = clone(clf).fit(ways["pandas"], y).predict_proba(ways["pandas"])
+    for name, rows in ways.items():
+        found = clone(clf).fit(rows, y).predict_proba(rows)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10, err_msg=name)
+
+
+def test_fits_in_chunks_predict_the_same_whichever_way_rows_come(tmp_path):
+    clf, frame = MultipleKernelDiscriminant(criterion="uniform"), messy()
+    (tmp_path / "parquet").mkdir()
+    (tmp_path / "csv").mkdir()
+    rows = frame.drop(columns="y")
+    expected = clone(clf).fit(open_rows(frame, "y")).predict_proba(rows)
+    for source in (
+        open_rows(frame, "y", chunk_rows=31),
+        open_rows([frame[:50], frame[50:]], "y"),
+        open_rows(pl.from_pandas(frame), "y", chunk_rows=40),
+        open_rows(in_parts(tmp_path / "parquet", "parquet"), "y"),
+        open_rows(in_parts(tmp_path / "csv", "csv"), "y", chunk_rows=31),
+        open_rows(written(tmp_path, "semicolon.csv.gz"), "y"),
+        open_rows(dd.from_pandas(frame, npartitions=3), "y"),
+    ):
+        found = clone(clf).fit(source).predict_proba(rows)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10, err_msg=repr(source))
 
 
 @pytest.mark.parametrize("name", ["semicolon.csv", "plain.csv.gz", "rows.parquet", "rows.arrow"])

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from discernel.arrays import Cholesky, FloatArray, matmul
 from discernel.arrays.sample_weights import SampleWeights, row_weights
-from discernel.bank.products import Normalization
+from discernel.bank.grams import Normalization
 from discernel.bank.system import CholeskySystem, Inverse, System, Workspace
 from discernel.exceptions import InvalidInputError
 
@@ -221,8 +221,7 @@ class StoredMatrices(Matrices):
         return len(self._matrices)
 
     def products(self, vectors: FloatArray) -> FloatArray:
-        p, n, _ = self._matrices.shape
-        return matmul(self._matrices.reshape(-1, n), vectors).reshape(p, n, -1)
+        return np.asarray(self._matrices @ vectors)
 
     def combined(self, weights: FloatArray, out: FloatArray | None = None) -> FloatArray:
         n = self.n_samples

@@ -67,7 +67,7 @@ class CombinedKernel:
         vectors, offset = self.centering.of_product(vectors)
         centred = self.centering.ignores_constants
         if self.device is not None and isinstance(X, np.ndarray):
-            found = self._there.product(X, vectors, sum_to_zero=centred)
+            found = self._on_device.product(X, vectors, sum_to_zero=centred)
             self.sum.check_finite(X, self.rows, found)
         else:
             found = self.sum.product(X, self.rows, vectors, sum_to_zero=centred)
@@ -75,13 +75,13 @@ class CombinedKernel:
         return found
 
     @cached_property
-    def _there(self) -> DeviceSum:
+    def _on_device(self) -> DeviceSum:
         """The training rows on the device, sent once."""
         assert self.device is not None
         return DeviceSum(self.sum, self.rows, self.device)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_there"}
+        return {name: value for name, value in self.__dict__.items() if name != "_on_device"}
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from discernel.bank.tiles import Centered, Tile, TilePass, around_one
 from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.kernels import Kernel
 from discernel.kernels.device import STRIP_ENTRIES
-from discernel.kernels.evaluate import PreparedRows
+from discernel.kernels.prepared import PreparedRows
 from discernel.kernels.weighted import slices
 
 #: Rows of a part up to which NumPy is as fast.
@@ -76,7 +76,7 @@ class Strips(Threads):
         self.dot = lambda left, right: device.xp.sum(left * right)
 
     @cached_property
-    def _there(self) -> PreparedRows:
+    def _on_device(self) -> PreparedRows:
         """The rows on the device, which are sent once."""
         return self.rows.on(self._device, single=self._is_single)
 
@@ -89,7 +89,7 @@ class Strips(Threads):
 
     def __copy__(self) -> Self:
         made = object.__new__(type(self))
-        left = ("_there", "coarse")  # other kernels, or another precision, are sent anew
+        left = ("_on_device", "coarse")  # other kernels, or another precision, are sent anew
         made.__dict__ |= {name: each for name, each in vars(self).items() if name not in left}
         return made
 
@@ -118,7 +118,7 @@ class Strips(Threads):
         kernels, active = self._wanted(None, factors)
         chosen = self.rows[at].on(self._device)
         for rows in slices(slice(0, self.n_samples), max(1, self.entries // len(at))):
-            total = kernels.weighted_sum(factors[active], self._there[rows], chosen)
+            total = kernels.weighted_sum(factors[active], self._on_device[rows], chosen)
             self._subtract((rows, at), total, factors, centered)
             out[:, rows] = as_host(centered.weigh((rows, at), total, self.put)).T
         return out
@@ -127,7 +127,7 @@ class Strips(Threads):
         kernels, positions = self._wanted(task.active, task.factors)
         out = self._device.zeros(task.shape, single=self._is_single)
         for tile in self.tiles(task.n_alive):
-            X, Z = (self._there[rows] for rows in tile)
+            X, Z = (self._on_device[rows] for rows in tile)
             if task.factors is None:
                 parts = kernels.matrices(X, Z, aligned=True)
                 found = self._less_means(tile, ((positions[i], part) for i, part in parts))
@@ -239,17 +239,17 @@ class DeviceInverse(Inverse):
     def __init__(
         self, matrix: Any, device: Device, inner_products: Callable[[Any], FloatArray]
     ) -> None:
-        self._there, self._device, self._inner_products = matrix, device, inner_products
+        self._matrix, self._device, self._inner_products = matrix, device, inner_products
         self._diagonal = as_host(device.xp.linalg.diagonal(matrix)).copy()
 
     def solve(self, right: FloatArray) -> FloatArray:
-        return as_host(self._device.xp.matmul(self._there, self._device.put(right)))
+        return as_host(self._device.xp.matmul(self._matrix, self._device.put(right)))
 
     def inner(
         self, diagonal: FloatArray, left: FloatArray, right: FloatArray, scale: float
     ) -> tuple[FloatArray, float]:
         put, xp = self._device.put, self._device.xp
-        S = xp.matmul(self._there * put(diagonal)[None, :], self._there)
+        S = xp.matmul(self._matrix * put(diagonal)[None, :], self._matrix)
         cross = xp.matmul(put(left), put(right).T)
         S = (S - 0.5 * (cross + cross.T)) * scale
         return self._inner_products(S), float(xp.sum(xp.linalg.diagonal(S)))

@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from discernel.arrays import FloatArray, as_host
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank.base import Bank, Centering
-from discernel.bank.checks import check_no_indefinite, check_stack, check_values
-from discernel.bank.products import (
+from discernel.bank.grams import (
     CANCELLING,
     Normalization,
+    check_no_indefinite,
+    check_stack,
+    check_values,
     kernel_scales,
     rounding_errors,
     varying_kernels,

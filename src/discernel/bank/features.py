@@ -14,10 +14,9 @@ from discernel.arrays import FloatArray, draw_rows, matmul, n_rows, self_product
 from discernel.arrays.sample_weights import SampleWeights, row_weights
 from discernel.bank.base import Bank, Centering
 from discernel.bank.combined import CombinedFeatures
-from discernel.bank.products import Normalization, kernel_scales, rounding_errors, varying_kernels
+from discernel.bank.grams import Normalization, kernel_scales, rounding_errors, varying_kernels
 from discernel.bank.ranks import REMAINDER, factor_kernel, share_rank, spectra_of
-from discernel.bank.system import System
-from discernel.bank.woodbury import WoodburySystem, feature_gram
+from discernel.bank.system import System, WoodburySystem, feature_gram
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.evaluate import KernelSet

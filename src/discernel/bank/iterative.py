@@ -18,10 +18,9 @@ import numpy as np
 
 from discernel.arrays import FloatArray, matmul, memory_limit
 from discernel.bank.conjugate import PartialFactor, Solved, solve_refined
-from discernel.bank.system import System
+from discernel.bank.system import System, WoodburySystem
 from discernel.bank.tiled import Threads, TiledBank
 from discernel.bank.tiles import around_one
-from discernel.bank.woodbury import WoodburySystem
 from discernel.exceptions import ConvergenceWarning, InvalidInputError, NumericalError
 
 #: The rank of the preconditioner: rows over this number, at least and at most so many. Making it

@@ -24,9 +24,9 @@ from discernel.arrays import (
     n_rows,
 )
 from discernel.bank.base import Bank
-from discernel.bank.checks import check_grams
 from discernel.bank.combined import gram_stack
 from discernel.bank.exact import DenseBank, ExactBank
+from discernel.bank.grams import check_grams
 from discernel.bank.system import System
 from discernel.bank.tiles import Centered, Engine, Found, Tile, TilePass
 from discernel.exceptions import InvalidInputError, NumericalError
@@ -74,7 +74,7 @@ class Threads(Engine):
         """
         if any(i in self.taken_off for i in active):
             return None
-        rows = self.rows.single({self.kernels.keys[i] for i in active})
+        rows = self.rows.single({key for i in active for key in self.kernels.keys[i]})
         if rows is None:
             return None
         made = copy(self)

@@ -200,7 +200,7 @@ class Engine(ABC):
     def inner_products(self, means: FloatArray, weights: SampleWeights | None) -> FloatArray:
         """Return ⟨K_i, K_j⟩ of all pairs of K_i = D C G_i Cᵀ D, from the means of rows of the G_i.
 
-        Tiles are centred first: see `products.inner_products` for why.
+        Tiles are centred first: see `grams.inner_products` for why.
         """
         centered = [Centered(row, weights) for row in means]
         if not centered:

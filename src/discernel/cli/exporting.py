@@ -68,9 +68,7 @@ def export_command(
 
 def _say_columns(scorer: Scorer, in_file: Sequence[str]) -> None:
     """Print what an exported model takes and returns, and what is to be made of a file first."""
-    names = scorer.names
-    if scorer.columns is not None:
-        names = tuple(scorer.names[column.position] for column in scorer.columns)
+    names = [scorer.names[column.position] for column in scorer.columns]
     typer.echo(f"columns: {one_line(listed(names, _MOST))}")
     typer.echo(f"classes: {one_line(listed(scorer.classes.tolist(), _MOST))}")
     made = [name for name in names if name not in in_file]

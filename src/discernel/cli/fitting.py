@@ -97,19 +97,19 @@ def fit_command(
         output = _default_output(data[0]) if output is None else output
         refuse_same_file(data=file_of(data[0]), model=output)
         check_place("model", output)
-        learner = learning.Learner(criterion, max_time)
-        if views is not None:
-            if many.are_many(data) or scheduler is not None:
+        learner = learning.Learner(criterion, max_time, _command(), quiet)
+        if many.are_many(data) or scheduler is not None:
+            if views is not None:
                 raise InvalidInputError("--views takes one file that fits into memory.")
-            with _speaking(quiet, as_json), learning.given_file(data[0]) as file:
-                meant = data_of(str(file), target, drop, categorical, numeric)
-                model = fusing.fit_views(meant, views, learner, command=_command(), quiet=quiet)
-        elif many.are_many(data) or scheduler is not None:
-            model = _fit_chunks(data, target, drop, categorical, numeric, learner, scheduler, quiet)
+            model = _fit_chunks(data, target, drop, categorical, numeric, learner, scheduler)
         else:
             with _speaking(quiet, as_json), learning.given_file(data[0]) as file:
                 meant = data_of(str(file), target, drop, categorical, numeric)
-                model, _, _ = learning.fit_model(meant, learner, command=_command(), quiet=quiet)
+                model = (
+                    learning.fit_model(meant, learner)
+                    if views is None
+                    else fusing.fit_views(meant, views, learner)
+                )
         path = write_model(model, output)
         if as_json:
             plain = model.describe().as_plain()
@@ -133,7 +133,7 @@ def _command() -> str:
 
 @contextmanager
 def _speaking(quiet: bool, as_json: bool) -> Iterator[None]:
-    """Send what a long fit says to nobody, or beside the JSON to standard error."""
+    """Silence a long fit, or send its lines to standard error, beside the JSON."""
     with warnings.catch_warnings(), ExitStack() as stack:
         if quiet:
             warnings.simplefilter("ignore", LongFitWarning)
@@ -150,7 +150,6 @@ def _fit_chunks(
     numeric: Sequence[str] | None,
     learner: learning.Learner,
     scheduler: str | None,
-    quiet: bool,
 ) -> SavedModel:
     """Return a model fitted to rows that are read twice, in chunks."""
     if categorical or numeric:
@@ -158,8 +157,8 @@ def _fit_chunks(
             "--categorical and --numeric are for a file that fits into memory. Rows in chunks have "
             "the types of their files. Leave them out."
         )
-    with _bars(["first pass", "second pass"], quiet) as told:
-        return many.fit_many(data, target, drop or (), learner, told, scheduler, _command())
+    with _bars(["first pass", "second pass"], learner.quiet) as told:
+        return many.fit_many(data, target, drop or (), learner, told, scheduler)
 
 
 @contextmanager
@@ -240,7 +239,7 @@ def predict_command(
 
 
 def _note_others(model: SavedModel, rows: learning.Rows) -> None:
-    """Say which categories no training row had."""
+    """Print categories that no training row had."""
     steps = [*model.pipeline, getattr(model.pipeline[-1], "encoder_", None)]
     encoders = [step for step in steps if isinstance(step, TableEncoder)]
     for encoder in encoders[:1]:

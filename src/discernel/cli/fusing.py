@@ -6,22 +6,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from sklearn.pipeline import make_pipeline
 
-from discernel.cli.learning import Learner, now
+from discernel.cli.learning import Learner, count_classes
 from discernel.compare.plan import Data
 from discernel.exceptions import InvalidInputError
 from discernel.inspection.source_weights import kernel_sources
 from discernel.persistence import SavedModel
-from discernel.plan import FEW_ROWS
 from discernel.rows.columns import Preparation
 from discernel.rows.formats import import_pandas
 from discernel.rows.labelled import digest, find_target, rows_with_labels
 from discernel.rows.reading import read_table
 from discernel.rows.views_file import ViewsFile, build_kernels, join_files, read_views
-from discernel.show.facts import Origin
 
 #: The option of commands that read new rows.
 WhereFiles = Annotated[
@@ -32,9 +29,7 @@ WhereFiles = Annotated[
 ]
 
 
-def fit_views(
-    data: Data, views: Path, learner: Learner, *, command: str = "", quiet: bool = False
-) -> SavedModel:
+def fit_views(data: Data, views: Path, learner: Learner) -> SavedModel:
     """Return a model of several sources, fitted to all rows.
 
     Parameters
@@ -42,13 +37,9 @@ def fit_views(
     data : Data
         A file.
     views : Path
-        What says which columns are which source, and their kernels.
+        The TOML file of sources, their columns and kernels.
     learner : Learner
-        What is asked of the fit.
-    command : str
-        The command line, to be remembered.
-    quiet : bool, default=False
-        Whether a long fit says nothing while it runs.
+        The settings of the fit.
     """
     if not data.file or any(data.file.get(name) for name in ("drop", "categorical", "numeric")):
         raise InvalidInputError(
@@ -70,16 +61,12 @@ def fit_views(
     kinds = {name: "number" if is_number(joined[name]) else "category" for name in columns}
     preparation = Preparation(kinds)
     X = preparation.apply(joined, path.name)
-    clf = learner.make(kernels, verbose=len(y) >= FEW_ROWS and not quiet)
-    pipeline = make_pipeline(clf).fit(X, y)
-    classes, counts = np.unique(y, return_counts=True)
+    pipeline = make_pipeline(learner.make(kernels, len(y))).fit(X, y)
     sources = list(dict.fromkeys(kernel_sources(list(kernels.values()))))
-    origin = Origin(
+    origin = learner.origin(
         path.name,
-        digest(path),
-        command,
-        now(),
-        class_counts=dict(zip(map(str, classes), counts.tolist(), strict=True)),
+        digest=digest(path),
+        class_counts=count_classes(y),
         columns={str(name): columns.get(name, "not in a source") for name in table.columns}
         | {target: "the classes"},
         notes=(f"{read.how}; {len(sources)} sources: {', '.join(sources)}", *notes),
@@ -97,12 +84,12 @@ def _named(views: ViewsFile, table: Any) -> dict[str, str]:
 
 
 def joiner(views: Path | None) -> Callable[[Any], Any] | None:
-    """Return what adds to a table the columns of the files of its sources.
+    """Return a function that adds the columns of other files of sources to a table.
 
     Parameters
     ----------
     views : Path or None
-        What says which files these are; None where there are none.
+        The TOML file of sources; None where the table has all columns.
     """
     if views is None:
         return None

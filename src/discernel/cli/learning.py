@@ -1,4 +1,4 @@
-"""From words of the command line to a fitted model, and from a model to what it says of rows."""
+"""From the options of the command line to a fitted model, and the rows that it predicts."""
 
 from __future__ import annotations
 
@@ -34,85 +34,92 @@ from discernel.show.facts import Origin
 
 @dataclass(frozen=True)
 class Learner:
-    """What is asked of a fit.
+    """The settings of a fit.
 
     Attributes
     ----------
     criterion : str
-        What makes a combination good.
+        The criterion that kernel weights are learned by.
     max_time : str or None
-        The time there is, such as ``"10m"``.
+        The time limit, such as ``"10m"``.
+    command : str
+        The command line, which the model keeps.
+    quiet : bool
+        Whether a long fit prints nothing while it runs.
     """
 
     criterion: str = "auto"
     max_time: str | None = None
+    command: str = ""
+    quiet: bool = False
 
     def __post_init__(self) -> None:
         parse_duration(self.max_time)
 
-    def make(self, kernels: Any = "auto", **options: Any) -> discernel.MultipleKernelDiscriminant:
-        """Return the estimator, not fitted."""
+    def make(
+        self, kernels: Any = "auto", n_rows: int = 0, **options: Any
+    ) -> discernel.MultipleKernelDiscriminant:
+        """Return the estimator, not fitted; of few rows, a fit takes no time worth a word."""
         return discernel.MultipleKernelDiscriminant(
-            kernels, criterion=self.criterion, max_time=self.max_time, **options
+            kernels,
+            criterion=self.criterion,
+            max_time=self.max_time,
+            verbose=n_rows >= FEW_ROWS and not self.quiet,
+            **options,
         )
 
+    def origin(self, source: str, **facts: Any) -> Origin:
+        """Return the origin of a model that is fitted now.
 
-def fit_model(
-    data: Data, learner: Learner, *, command: str = "", quiet: bool = False
-) -> tuple[SavedModel, Dataset, tuple[str, ...]]:
-    """Return a model fitted to all rows, the rows, and notes on them.
+        Parameters
+        ----------
+        source : str
+            The files, or the name of a data set.
+        **facts
+            Further attributes of `Origin`.
+        """
+        created = datetime.now(UTC).isoformat(timespec="seconds")
+        return Origin(source, command=self.command, created=created, **facts)
+
+
+def fit_model(data: Data, learner: Learner) -> SavedModel:
+    """Return a model fitted to all rows.
 
     Parameters
     ----------
     data : Data
         A file, or a data set by its name.
     learner : Learner
-        What is asked of the fit.
-    command : str
-        The command line, to be remembered.
-    quiet : bool, default=False
-        Whether a long fit says nothing while it runs.
+        The settings of the fit.
     """
     if data.file:
         opened = open_file(name=data.name, **data.file)
         dataset, preparation, target = opened.dataset, opened.preparation, opened.target
-        columns, identifiers, notes = opened.columns, opened.identifiers, opened.notes
-        source, content = Path(data.file["path"]).name, digest(data.file["path"])
+        facts = {"columns": opened.columns, "identifiers": opened.identifiers}
+        facts |= {"notes": opened.notes, "digest": digest(data.file["path"])}
+        source = Path(data.file["path"]).name
     else:
         dataset = load(data.name, as_frame=True)
         preparation, target = Preparation.of(dataset.feature_names, None), "target"
-        columns = dict.fromkeys(dataset.feature_names, "number")
-        identifiers, notes, source, content = (), (), data.name, ""
-    # Few rows take no time that is worth a word.
-    verbose = len(dataset.y) >= FEW_ROWS and not quiet
-    pipeline = _fitted(dataset, learner, verbose)
-    classes, counts = np.unique(np.asarray(dataset.y), return_counts=True)
-    origin = Origin(
-        source,
-        content,
-        command,
-        now(),
-        class_counts=dict(zip(map(str, classes), counts.tolist(), strict=True)),
-        columns=columns,
-        identifiers=identifiers,
-        notes=notes,
-    )
-    return SavedModel(pipeline, preparation, target, dataset.name, origin), dataset, notes
+        facts, source = {"columns": preparation.kinds}, data.name
+    pipeline = _fitted(dataset, learner)
+    origin = learner.origin(source, class_counts=count_classes(dataset.y), **facts)
+    return SavedModel(pipeline, preparation, target, dataset.name, origin)
 
 
-def now() -> str:
-    """Return the time in UTC, to the second."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
+def count_classes(y: Any) -> dict[str, int]:
+    """Return how many rows each class has."""
+    classes, counts = np.unique(np.asarray(y), return_counts=True)
+    return dict(zip(map(str, classes), counts.tolist(), strict=True))
 
 
-def _fitted(dataset: Dataset, learner: Learner, verbose: bool) -> Any:
+def _fitted(dataset: Dataset, learner: Learner) -> Any:
     """Return a pipeline that takes the table; given kernels are on columns encoded and scaled."""
     y, views = np.asarray(dataset.y), dataset.views
-    encoder = TableEncoder().fit(dataset.X) if views else None
-    if encoder is not None:
-        views = encoded_views(encoder, views)
+    if views:
+        views = encoded_views(TableEncoder().fit(dataset.X), views)
     kernels = learner_kernels(views, learner.criterion)
-    clf = learner.make(kernels, verbose=verbose)
+    clf = learner.make(kernels, len(y))
     steps = [clf] if kernels == "auto" else [TableEncoder(), StandardScaler(), clf]
     return make_pipeline(*steps).fit(dataset.X, y)
 
@@ -145,11 +152,11 @@ class Rows:
         Parameters
         ----------
         model : SavedModel
-            Who is to predict them.
+            The model that predicts them.
         table : DataFrame
             The rows.
         where : str
-            What the table is called in messages.
+            The name of the table, for messages.
         keep : sequence of str
             Columns to keep, beside identifiers.
         """
@@ -178,13 +185,13 @@ def read_rows(
     Parameters
     ----------
     model : SavedModel
-        Who is to predict them.
+        The model that predicts them.
     source : str
         A file, ``-`` or a name.
     keep : sequence of str
         Columns to keep.
     join : callable, optional
-        What adds the columns of other files to a table.
+        Adds the columns of other files to a table.
     """
     path = Path(source)
     if source == "-" or path.suffix or path.is_file():

@@ -10,19 +10,17 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import make_pipeline
 
-from discernel.cli.learning import Learner, Rows, now
+from discernel.cli.learning import Learner, Rows
 from discernel.cli.predictions import Predictions
 from discernel.persistence import SavedModel
 from discernel.rows.chunks import Chunk, RowProgress
 from discernel.rows.columns import Preparation, date_notes
-from discernel.rows.encoder import TableEncoder
 from discernel.rows.files import FileSource
 from discernel.rows.formats import file_ending, uncompressed_size
 from discernel.rows.labelled import find_target
 from discernel.rows.open import open_rows
 from discernel.rows.reading import READERS
 from discernel.rows.sources import Source
-from discernel.show.facts import Origin
 
 #: Bytes of a file that is read in chunks.
 _LARGE = 200 * 2**20
@@ -34,7 +32,7 @@ def are_many(data: Sequence[str]) -> bool:
     Parameters
     ----------
     data : sequence of str
-        What was given: files, a folder, a pattern or the name of a data set.
+        Files, a folder, a pattern or the name of a data set.
     """
     if len(data) > 1 or Path(data[0]).is_dir():
         return True
@@ -51,7 +49,6 @@ def fit_many(
     learner: Learner,
     told: Callable[[Any], None],
     scheduler: str | None = None,
-    command: str = "",
 ) -> SavedModel:
     """Return a model fitted to the rows of many files.
 
@@ -64,40 +61,32 @@ def fit_many(
     drop : sequence of str
         Columns to leave out.
     learner : Learner
-        What is asked of the fit.
+        The settings of the fit.
     told : callable
         Called with a `RowProgress`, after every chunk.
     scheduler : str, optional
         The address of a Dask scheduler whose workers read the files.
-    command : str
-        The command line, to be remembered.
     """
     columns = open_rows(list(data)).columns or []
     target = find_target(columns, target, data[0])
     with _opened(data, scheduler, target, drop) as source:
         clf = learner.make(callback=told).fit(source)
     name = Path(data[0].rstrip("/*?[]")).name or data[0]
-    names = source.columns or ()
-    origin = _origin(clf, data, command, names)
-    return SavedModel(make_pipeline(clf), Preparation.of(names, clf.encoder_), target, name, origin)
-
-
-def _origin(clf: Any, data: Sequence[str], command: str, names: Sequence[str]) -> Origin:
+    names, encoder = source.columns or (), clf.encoder_
+    preparation = Preparation.of(names, encoder)
     counts = np.round(clf.priors_ * clf.streamed_.n_rows).astype(int).tolist()
-    encoder: TableEncoder | None = clf.encoder_
-    became = dict.fromkeys(names, "number")
+    facts: dict[str, Any] = {"columns": dict.fromkeys(names, "number")}
     if encoder is not None:
-        became |= {names[each.position]: each.words for each in encoder.columns_}
-        became |= {each.name: each.words for each in encoder.left_out_}
-    return Origin(
+        words = {names[each.position]: each.words for each in encoder.columns_}
+        words |= {each.name: each.words for each in encoder.left_out_}
+        facts = {"columns": {column: words[column] for column in names}}
+        facts |= {"identifiers": encoder.identifiers, "notes": tuple(date_notes(encoder.dates))}
+    origin = learner.origin(
         " ".join(data),
-        command=command,
-        created=now(),
         class_counts=dict(zip(map(str, clf.classes_), counts, strict=True)),
-        columns=became,
-        identifiers=() if encoder is None else encoder.identifiers,
-        notes=() if encoder is None else tuple(date_notes(encoder.dates)),
+        **facts,
     )
+    return SavedModel(make_pipeline(clf), preparation, target, name, origin)
 
 
 # ---- prediction --------------------------------------------------------------------------------
@@ -110,12 +99,12 @@ def predict_many(
     scheduler: str | None = None,
     keep: Sequence[str] = (),
 ) -> Iterator[Predictions]:
-    """Yield what is predicted for the rows of many files, a chunk at a time.
+    """Yield the predictions of the rows of many files, a chunk at a time.
 
     Parameters
     ----------
     model : SavedModel
-        What predicts.
+        The model.
     data : sequence of str
         Files, folders or patterns.
     told : callable

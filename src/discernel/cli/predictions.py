@@ -1,4 +1,4 @@
-"""What a model says of rows, and the files that it goes to: CSV, JSON lines, Parquet."""
+"""Predictions of rows, and the files they are written to: CSV, JSON lines, Parquet."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Predictions:
     probabilities : ndarray of shape (n_rows, n_classes)
         The probability of each class.
     classes : ndarray of shape (n_classes,)
-        What these are called.
+        The labels of the classes.
     kept : DataFrame
         Columns that are handed on as they are.
     n_known, n_right : int
@@ -101,9 +101,10 @@ def write_predictions(
     Parameters
     ----------
     parts : iterable of Predictions
-        What is predicted.
+        The predictions.
     output : Path or callable
-        A file, which is Parquet or JSON lines if it ends so, else CSV; or what text is given to.
+        A file, which is Parquet or JSON lines if it ends so, else CSV; or a function that takes
+        text.
     as_json : bool, default=False
         Whether text is JSON lines.
 

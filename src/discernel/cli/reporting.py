@@ -130,8 +130,16 @@ def _explanation(found: Mapping[str, Any]) -> RowExplanation:
             )
             for each in found["similar"]
         ],
-        words=f"The score is {found['score_is']}.",
+        words=_score_words(found["score_is"]),
     )
+
+
+def _score_words(score_is: str) -> str:
+    """Return a sentence about the score, of two classes or of more."""
+    name, _, label = score_is.partition(" for ")
+    if name == "log-odds":
+        return f"The score is the log-odds of {label}."
+    return f"The score is that of {label} less the mean over the classes."
 
 
 # ---- results -----------------------------------------------------------------------------------

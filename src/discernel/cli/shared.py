@@ -1,4 +1,4 @@
-"""What several commands share: parameters, errors on one line, the terminal."""
+"""Parameters of several commands, errors on one line, the terminal."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def examples(*commands: str) -> str:
     Parameters
     ----------
     *commands : str
-        What to type.
+        The commands.
     """
     return "\n".join(["\b", "Examples:", *(f"  {each}" for each in commands), "", EXIT_CODES])
 

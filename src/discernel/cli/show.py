@@ -1,4 +1,4 @@
-"""What the terminal shows: tables and lines, made of results and nothing else."""
+"""Data sets, versions and other facts on the terminal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def escape(text: str) -> str:
 
 
 def show_data(console: Console, dataset: Dataset, notes: Sequence[str] = ()) -> None:
-    """Say what the rows are, and what was done to them."""
+    """Show the size of a data set, and notes on how it was read."""
     n_rows, n_features = dataset.X.shape
     views = f", {len(dataset.views)} views" if dataset.views else ""
     console.print(

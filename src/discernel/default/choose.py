@@ -18,8 +18,7 @@ from discernel.default.ridge import Ridge
 from discernel.default.sample import Positions, Sample
 from discernel.discriminant import row_losses
 from discernel.programs.lambdas import Rule, lambda_grid, search_lambda
-from discernel.programs.lbfgs import minimize_error
-from discernel.programs.loo import ErrorPoint
+from discernel.programs.loo import ErrorPoint, minimize_error
 from discernel.programs.simplex import uniform
 from discernel.programs.solution import Candidate
 from discernel.progress.deadline import must_stop_learning

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import Cholesky, FloatArray, draw_rows, n_rows
-from discernel.bank.woodbury import WoodburySystem
+from discernel.bank.system import WoodburySystem
 from discernel.kernels.features import draw_landmarks
 from discernel.kernels.weighted import WeightedKernels
 from discernel.targets import Target

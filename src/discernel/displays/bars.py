@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -26,7 +27,7 @@ from discernel.inspection import Contributions, contributions
 from discernel.inspection.explained import Explained, fitted_learner
 from discernel.inspection.facts import given_names
 from discernel.inspection.source_weights import kernel_sources, sum_by
-from discernel.inspection.words import RowScore
+from discernel.inspection.words import RowScore, score_text
 from discernel.learn import Candidate, LearnedKernel
 from discernel.programs.solution import compared_by_folds
 from discernel.show.words import plural
@@ -184,7 +185,10 @@ class KernelWeightsDisplay(_WeightsDisplay):
             for i, name in enumerate(names)
         ]
         what = "kernel weight" if by == "kernel" else "weight of all kernels of a source"
-        self._draw_ranked(ax, bars, f"mean {what}" if is_several else what, bar_options)
+        if is_several:
+            shows = {"quartiles": ", with quartiles", "points": ", and every fit", None: ""}
+            what = f"mean {what} of {len(columns)} fits{shows[spread]}"
+        self._draw_ranked(ax, bars, what, bar_options)
         if is_several and spread == "points":
             look = {"s": 14, "facecolors": "none", "edgecolors": ink_color(), "linewidths": 0.8}
             places = names * len(columns)
@@ -280,7 +284,10 @@ class SourcesDisplay(_WeightsDisplay):
         """
         check_count("max_kernels", max_kernels)
         bars = self._bars(max_kernels)
-        places = np.cumsum([1.0 + _GAP * (bar.size == "medium") for bar in bars])
+        n_lines = [1 + bar.label.count("\n") for bar in bars]
+        steps = [0.5 * (a + b) for a, b in pairwise([n_lines[0], *n_lines])]
+        gaps = [_GAP * (bar.size == "medium") for bar in bars]
+        places = np.cumsum(np.add(steps, gaps))
         self._start(ax, height=0.75 + 0.27 * (places[-1] - places[0] + 1.0))
         self.bars_, self.spread_ = self._draw_bars(places, bars, bar_options)
         self.ax_.set_yticks(places, [bar.label for bar in bars])
@@ -326,8 +333,8 @@ class SourcesDisplay(_WeightsDisplay):
 class ImportancesDisplay(FitsDisplay):
     """Bars of how much the columns matter, with their spread, of one fit or of several.
 
-    An importance is the share of a column in the squared gradient of a kernel fit, learned by
-    ``kernels="auto"``. It says what the fit looks at, not what causes what: of columns that say
+    An importance is the share of a column in what held-out rows lose when their cell of one column
+    is that of another row. It says what the fit looks at, not what causes what: of columns that say
     the same, one may have the importance of all.
 
     Parameters
@@ -382,17 +389,17 @@ class ImportancesDisplay(FitsDisplay):
             raise InvalidInputError(
                 f"The estimators must have the same columns. Got {names[0]} and others."
             )
-        learners = [each.learner for each in found]
-        for learner in learners:
-            if not hasattr(learner, "feature_importances_"):
+        rows = []
+        for each in found:
+            if each.model.facts.importances is None:
                 raise InvalidInputError(
                     "The estimator must have feature_importances_, which a fit to dense rows with "
-                    f"columns has. Got {learner!r}, whose rows are sparse or whose kernels are "
-                    "precomputed. Use dense rows, or scikit-learn's permutation_importance."
+                    f"columns has. Got {each.learner!r}, whose rows are sparse or whose kernels "
+                    "are precomputed. Use dense rows, or scikit-learn's permutation_importance."
                 )
-        rows = [learner.feature_importances_ for learner in learners]
-        std = learners[0].feature_importances_std_ if len(learners) == 1 else None
-        return cls(rows, std=std, feature_names=names[0])
+            importances, std = each.model.facts.importances.found
+            rows.append(importances)
+        return cls(rows, std=std if len(rows) == 1 else None, feature_names=names[0])
 
     def plot(self, ax: Any = None, *, n_columns: int = 15, **bar_options: Any) -> Self:
         """Draw the bars, the most important column at the top.
@@ -435,6 +442,7 @@ class ImportancesDisplay(FitsDisplay):
         ]
         self._draw_ranked(ax, bars, "importance" + about, bar_options)
         self.ax_.set_xlim(left=0.0)
+        self.ax_.xaxis.set_major_formatter("{x:.0%}")
         return self
 
 
@@ -442,7 +450,7 @@ class ImportancesDisplay(FitsDisplay):
 
 
 class CandidatesDisplay(LearnedDisplay):
-    """Bars of what ``criterion="auto"`` considered: what held-out rows cost under each.
+    """Bars of the candidates of ``criterion="auto"``: the loss of held-out rows under each.
 
     With ``kernels="auto"``, that is the log-loss of held-out folds, for numbers the squared error;
     beside it stands the share of rows whose class was right. A more complex candidate (a metric,
@@ -486,7 +494,7 @@ class CandidatesDisplay(LearnedDisplay):
             raise InvalidInputError("There must be at least one candidate. Got none.")
 
     @classmethod
-    def _of(cls, learned: LearnedKernel) -> Self:
+    def _of_learned(cls, learned: LearnedKernel) -> Self:
         if not learned.considered:
             raise InvalidInputError(
                 "Only criterion='auto' chooses among candidates. Got a kernel learned with "
@@ -527,7 +535,7 @@ class CandidatesDisplay(LearnedDisplay):
             what = "leave-one-out error + pull"
         elif facts[0].accuracy is not None:
             what = "log-loss of held-out rows (accuracy)"
-        self.ax_.margins(x=0.35 if by_folds else 0.25)
+        self.ax_.margins(x=0.45 if by_folds else 0.25)
         self.ax_.set_xlabel(what)
         self.ax_.set_yticks(range(len(labels)), labels)
         # One more line at the bottom, where the legend covers nothing.
@@ -561,10 +569,10 @@ class CandidatesDisplay(LearnedDisplay):
 
 
 class ContributionsDisplay(Display):
-    """Bars of what columns, or sources, add to the score of one row.
+    """Bars of the contributions of columns, or of sources, to the score of one row.
 
-    From the top: the score of a typical row, then what each column adds, the largest first, and at
-    the bottom the score of the row. Every bar begins where the one above ends.
+    From the top: the score of a typical row, then the contribution of each column, the largest
+    first, and at the bottom the score of the row. Every bar begins where the one above ends.
 
     Parameters
     ----------
@@ -618,7 +626,8 @@ class ContributionsDisplay(Display):
         score = RowScore.of(contributions, row, label)
         self.by = by or ("sources" if contributions.columns is None else "columns")
         names, self.values = score.terms(self.by)
-        self.names = [name.replace("=", " = ", 1) for name in names]
+        # A cell stays beside its sign: no line is broken at this space.
+        self.names = [name.replace("=", " =\u00a0", 1) for name in names]
         self.baseline, self.score = score.baseline, score.value
         self.what, self.is_log_odds = score.kind + score.whose, score.kind == "log-odds"
         self.compared_with = contributions.compared_with
@@ -685,15 +694,13 @@ class ContributionsDisplay(Display):
             Itself.
         """
         check_count("n_bars", n_bars)
-        order = np.argsort(-np.abs(self.values), kind="stable")
-        order = order[: max(1, np.count_nonzero(self.values))]
-        names, values = [wrap(self.names[i]) for i in order[:n_bars]], self.values[order[:n_bars]]
-        if len(others := order[n_bars:]):
-            names.append(plural(len(others), f"other {self.by.removesuffix('s')}"))
-            values = np.append(values, self.values[others].sum())
+        moving = np.flatnonzero(self.values) if self.values.any() else np.arange(1)
+        noun = f"other {self.by.removesuffix('s')}"
+        named, terms = [self.names[i] for i in moving], self.values[None, moving]
+        names, (values,), _ = rank_columns(named, terms, n_bars, noun)
         ends = self.baseline + np.cumsum(values)
         bars = [
-            DrawnBar(value=value, start=start, text=_number(value, "+"), color=int(value < 0))
+            DrawnBar(value=value, start=start, text=_score_text(value, "+"), color=int(value < 0))
             for value, start in zip(values.tolist(), (ends - values).tolist(), strict=True)
         ]
         lines = [self.compared_with, *names, "this row"]
@@ -710,12 +717,16 @@ class ContributionsDisplay(Display):
         self.ax_.vlines(steps, tops, tops + 1, color=ink, linewidth=0.8, alpha=0.5, zorder=0)
         for score, place in ((steps[0], 0), (steps[-1], len(steps))):
             self.ax_.plot([score], [place], "o", color=ink, markersize=5)
-            self._write(_number(score), score, place)
+            self._write(_score_text(score), score, place)
         low, high = float(steps.min()), float(steps.max())
         room = (high - low) or 1.0  # for the numbers
-        self.ax_.set_xlim(low - 0.06 * room, high + 0.16 * room)
+        self.ax_.set_xlim(low - 0.06 * room, high + 0.2 * room)
         if self.is_log_odds and low < 0 < high:
             self.ax_.axvline(0.0, color=ink, linewidth=0.8, linestyle=":", zorder=0)
+            for text in self.ax_.texts:  # which the line would strike through
+                text.set_bbox(
+                    {"facecolor": self.ax_.get_facecolor(), "edgecolor": "none", "pad": 0.5}
+                )
         self.ax_.set_xlabel(self.what)
 
 
@@ -734,6 +745,5 @@ def _one_row(X: Any) -> Any:
     return X
 
 
-def _number(value: float, sign: str = "") -> str:
-    text = f"{value:{sign}.2f}" if 0.1 <= abs(value) < 100 else f"{value:{sign}.2g}"
-    return f"−{text[1:]}" if value < 0 else text  # the minus of the axes
+def _score_text(value: float, sign: str = "") -> str:
+    return score_text(value, sign).replace("-", "−")  # the minus of the axes

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray
 from discernel.exceptions import InvalidInputError, missing_extra
-from discernel.inspection.explained import fitted_learner
+from discernel.inspection.explained import Explained
 from discernel.learn import LearnedKernel
 from discernel.show.words import plural
 
@@ -29,6 +29,8 @@ MARKERS = "osD^vPX<>p"
 LINE_STYLES = ("-", "--", "-.", ":")
 #: The longest name that is set in one line: about a third of a page of 390 pixels.
 _LONGEST_LINE = 28
+#: The shortest last line of a name.
+_SHORTEST_LINE = 4
 
 
 def pyplot() -> Any:
@@ -71,7 +73,7 @@ def make_axes(ax: Any, n_panels: int = 1, height: float | None = None) -> list[A
 
 
 def class_colors(n_colors: int) -> list[Any]:
-    """Return colours: those of the style where it has its own, else ours."""
+    """Return the colours of the style if it sets its own, else those of our palette."""
     plt = pyplot()
     from matplotlib import rcParamsDefault
 
@@ -87,7 +89,7 @@ def ink_color() -> Any:
 
 
 def place_legend(ax: Axes, where: Literal["beside", "above", "best"], **options: Any) -> None:
-    """Add a legend, if there is anything to explain, in which every label comes once.
+    """Add a legend in which every label comes once; none without labels.
 
     Beside or above the axes of a figure of ours, which makes room for it; inside other axes, where
     it covers least.
@@ -108,8 +110,11 @@ def place_legend(ax: Axes, where: Literal["beside", "above", "best"], **options:
 
 
 def wrap(name: str) -> str:
-    """Return a name in lines of at most 28 characters."""
-    return textwrap.fill(name, _LONGEST_LINE)
+    """Return a name in lines of about 28 characters; a no-break space ends no line."""
+    lines = textwrap.wrap(name, _LONGEST_LINE)
+    if len(lines) > 1 and len(lines[-1]) < _SHORTEST_LINE:  # such as a bracket alone
+        lines = textwrap.wrap(name, _LONGEST_LINE + _SHORTEST_LINE)
+    return "\n".join(lines).replace("\u00a0", " ")
 
 
 def format_number(value: float) -> str:
@@ -176,7 +181,7 @@ class DrawnBar:
 
 
 class Display(ABC):
-    """A picture of what was learned: data, and a `plot` that draws them."""
+    """A figure of a fitted model: its data, and a `plot` method that draws them."""
 
     ax_: Axes
     figure_: Any
@@ -215,6 +220,7 @@ class Display(ABC):
             **options,
         }
         drawn = self.ax_.barh(places, [bar.value for bar in bars], **look)
+        self.ax_.locator_params(axis="x", nbins=6)  # so that no two numbers of the axis touch
         for place, bar, patch in zip(places, bars, drawn, strict=True):
             if bar.opacity < 1.0 and "alpha" not in options:
                 patch.set_alpha(bar.opacity)
@@ -234,7 +240,36 @@ class Display(ABC):
         self.ax_.annotate(text, (x, y), (6.0, 0.0), **place, **look)
 
 
-class FitsDisplay(Display):
+class FittedDisplay(Display):
+    """A display of fitted estimators."""
+
+    @classmethod
+    @abstractmethod
+    def _of(cls, estimators: Sequence[Any]) -> Self:
+        """Return the display of fitted estimators, not drawn, or raise."""
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None, **options: Any) -> Self:
+        """Draw a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : estimator or Pipeline
+            Fitted, of discernel; of a pipeline, the last step that learned a kernel.
+        ax : Axes or sequence of Axes, optional
+            Where to draw, as `plot` takes it; by default on a new figure.
+        **options
+            What `plot` takes.
+
+        Returns
+        -------
+        display
+            Drawn.
+        """
+        return cls._of([estimator]).plot(ax, **options)
+
+
+class FitsDisplay(FittedDisplay):
     """A display of numbers per kernel or column, of one fit or of several."""
 
     bars_: Any
@@ -250,31 +285,6 @@ class FitsDisplay(Display):
                 f"Got {np.shape(values)}."
             )
         return found
-
-    @classmethod
-    @abstractmethod
-    def _of(cls, estimators: Sequence[Any]) -> Self:
-        """Return the display of what fitted estimators learned, not drawn."""
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None, **options: Any) -> Self:
-        """Draw a fitted estimator.
-
-        Parameters
-        ----------
-        estimator : estimator or Pipeline
-            Fitted, of discernel; of a pipeline, the last step that learned a kernel.
-        ax : Axes, optional
-            Where to draw; by default on a new figure.
-        **options
-            What `plot` takes.
-
-        Returns
-        -------
-        display
-            Drawn.
-        """
-        return cls.from_estimators([estimator], ax=ax, **options)
 
     @classmethod
     def from_estimators(cls, estimators: Sequence[Any], *, ax: Any = None, **options: Any) -> Self:
@@ -301,7 +311,7 @@ class FitsDisplay(Display):
     def _draw_ranked(
         self, ax: Any, bars: Sequence[DrawnBar], xlabel: str, options: dict[str, Any]
     ) -> None:
-        """Draw bars from the top; those of a label that is there already share its line."""
+        """Draw bars from the top; bars with the same label share a line."""
         labels = [bar.label for bar in bars]
         self._start(ax, labels)
         self.bars_, self.spread_ = self._draw_bars(labels, bars, options)
@@ -315,9 +325,10 @@ def rank_columns(
 ) -> tuple[list[str], FloatArray, NDArray[np.intp]]:
     """Return names, numbers of every fit, and positions of the columns with the largest means.
 
-    All others are summed to one more column, which is called by their number and noun.
+    Means count by their size, whatever their sign. All other columns are summed to one more, which
+    is called by their number and noun.
     """
-    order = np.argsort(-rows.mean(axis=0), kind="stable")
+    order = np.argsort(-np.abs(rows.mean(axis=0)), kind="stable")
     shown, rest = order[:n_shown], order[n_shown:]
     shown = shown if sort else np.sort(shown)
     labels, columns = [wrap(names[i]) for i in shown], rows[:, shown]
@@ -327,24 +338,28 @@ def rank_columns(
     return labels, columns, shown
 
 
-class LearnedDisplay(Display):
+class LearnedDisplay(FittedDisplay):
     """A display of a `LearnedKernel`, of `learn_kernel` or of an estimator."""
 
     @classmethod
     @abstractmethod
-    def _of(cls, learned: LearnedKernel) -> Self:
-        """Return the display of what was learned, not drawn, or raise where there is nothing."""
+    def _of_learned(cls, learned: LearnedKernel) -> Self:
+        """Return the display of a learned kernel, not drawn, or raise where it has no data."""
+
+    @classmethod
+    def _of(cls, estimators: Sequence[Any]) -> Self:
+        return cls._of_learned(Explained.of(estimators[0], predicts=False).learned)
 
     @classmethod
     def from_learned(cls, learned: LearnedKernel, *, ax: Any = None, **options: Any) -> Self:
-        """Draw what `learn_kernel` returned.
+        """Draw a kernel that `learn_kernel` returned.
 
         Parameters
         ----------
         learned : LearnedKernel
-            Learned by what the display is about.
-        ax : Axes or pair of Axes, optional
-            Where to draw; by default on a new figure.
+            A kernel with the data that the display draws.
+        ax : Axes or sequence of Axes, optional
+            Where to draw, as `plot` takes it; by default on a new figure.
         **options
             What `plot` takes.
 
@@ -353,35 +368,4 @@ class LearnedDisplay(Display):
         display
             Drawn.
         """
-        return cls._of(learned).plot(ax, **options)
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None, **options: Any) -> Self:
-        """Draw what a fitted estimator learned, as `from_learned` does.
-
-        Parameters
-        ----------
-        estimator : estimator or Pipeline
-            Fitted, of discernel; of a pipeline, the last step that learned a kernel.
-        ax : Axes or pair of Axes, optional
-            Where to draw; by default on a new figure.
-        **options
-            What `from_learned` takes.
-
-        Returns
-        -------
-        LearnedDisplay
-            Drawn.
-        """
-        learner = fitted_learner(estimator)
-        if not hasattr(learner, "learned_kernel_"):
-            raise InvalidInputError(
-                f"The estimator must have a learned_kernel_. Got {learner!r}, which has none: give "
-                "the display its data directly."
-            )
-        return cls.from_learned(learner.learned_kernel_, ax=ax, **cls._asked(learner) | options)
-
-    @classmethod
-    def _asked(cls, learner: Any) -> dict[str, Any]:
-        """Return options that the parameters of an estimator say."""
-        return {}
+        return cls._of_learned(learned).plot(ax, **options)

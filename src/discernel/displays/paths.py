@@ -21,6 +21,7 @@ from discernel.displays.common import (
     wrap,
 )
 from discernel.exceptions import InvalidInputError
+from discernel.inspection.explained import fitted_learner
 from discernel.learn import LearnedKernel, Progress, RegularizationPath
 
 if TYPE_CHECKING:
@@ -36,6 +37,11 @@ class _PathDisplay(LearnedDisplay):
         self.axes_ = self._start(ax, n_panels=2 if is_double else 1)
         for panel in self.axes_ if ax is not None else self.axes_[-1:]:
             panel.set_xlabel(xlabel)
+
+
+def _marked() -> dict[str, Any]:
+    """Return the look of a line that marks a value."""
+    return {"color": ink_color(), "linestyle": ":", "linewidth": 1.2}
 
 
 class LearningPathDisplay(_PathDisplay):
@@ -94,43 +100,21 @@ class LearningPathDisplay(_PathDisplay):
             )
 
     @classmethod
-    def from_learned(
-        cls, learned: LearnedKernel, *, tol: float | None = None, ax: Any = None, **options: Any
-    ) -> Self:
-        """Draw how `learn_kernel` went.
-
-        Parameters
-        ----------
-        learned : LearnedKernel
-            Learned with a criterion that iterates.
-        tol : float, optional
-            The gap that was asked for.
-        ax : Axes or pair of Axes, optional
-            Where to draw; by default on a new figure.
-        **options
-            What `plot` takes.
-
-        Returns
-        -------
-        LearningPathDisplay
-            Drawn.
-        """
-        return cls._of(learned, tol).plot(ax, **options)
+    def _of(cls, estimators: Sequence[Any]) -> Self:
+        display = super()._of(estimators)
+        tol = fitted_learner(estimators[0]).get_params().get("tol")
+        return cls(display.history, tol=tol, regularization=display.regularization)
 
     @classmethod
-    def _of(cls, learned: LearnedKernel, tol: float | None = None) -> Self:
+    def _of_learned(cls, learned: LearnedKernel) -> Self:
         if not learned.history:
             raise InvalidInputError(
                 f"There must be at least one iteration to draw. criterion='{learned.criterion}' "
                 "has none: its weights are not iterated for."
             )
-        return cls(learned.history, tol=tol, regularization=learned.regularization)
+        return cls(learned.history, regularization=learned.regularization)
 
-    @classmethod
-    def _asked(cls, learner: Any) -> dict[str, Any]:
-        return {"tol": learner.get_params().get("tol")}
-
-    def plot(self, ax: Any = None, **line_options: Any) -> Self:
+    def plot(self, ax: Any = None, *, tol: float | None = None, **line_options: Any) -> Self:
         """Draw the objective and the gap.
 
         Parameters
@@ -138,6 +122,8 @@ class LearningPathDisplay(_PathDisplay):
         ax : Axes or pair of Axes, optional
             Where to draw; by default on a new figure. On one axes, only the gap is drawn, or the
             objective where there is no gap; on two, the objective on the first.
+        tol : float, optional
+            The gap that was asked for; by default that of the display.
         **line_options
             What ``Axes.plot`` takes.
 
@@ -166,13 +152,13 @@ class LearningPathDisplay(_PathDisplay):
             gaps = np.where(gaps > 0, gaps, np.finfo(np.float64).eps)
             self.gap_lines_ = self._draw(self.axes_[-1], gaps, line_options)
             self.axes_[-1].set(yscale="log", ylabel="certified gap")
-            if self.tol is not None:
-                look = {"color": ink_color(), "linestyle": ":", "linewidth": 1.2}
-                label = f"asked for: {format_number(self.tol)}"
-                self.axes_[-1].axhline(self.tol, label=label, **look)
+            tol = self.tol if tol is None else tol
+            if tol is not None:
+                label = f"asked for: {format_number(tol)}"
+                self.axes_[-1].axhline(tol, label=label, **_marked())
             place_legend(self.axes_[-1], "above" if ax is None else "best")
         for panel in self.axes_:
-            panel.xaxis.set_major_locator(MaxNLocator(integer=True))
+            panel.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
         return self
 
     def _stages(self) -> list[slice]:
@@ -182,7 +168,7 @@ class LearningPathDisplay(_PathDisplay):
         return [slice(a, b) for a, b in pairwise(bounds)]
 
     def _draw(self, ax: Axes, values: FloatArray, line_options: dict[str, Any]) -> list[Any]:
-        """Draw one line a λ; where there are several, the chosen one in full colour."""
+        """Draw one line per λ; of several, the chosen one in full colour."""
         lines, stages, color = [], self._stages(), class_colors(1)[0]
         x = np.arange(len(values))
         for stage in stages:
@@ -280,7 +266,7 @@ class RegularizationPathDisplay(_PathDisplay):
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Draw what `regularization_path` found.
+        """Draw the path that `regularization_path` returned.
 
         Parameters
         ----------
@@ -308,7 +294,7 @@ class RegularizationPathDisplay(_PathDisplay):
         return display.plot(ax, **options)
 
     @classmethod
-    def _of(cls, learned: LearnedKernel) -> Self:
+    def _of_learned(cls, learned: LearnedKernel) -> Self:
         # The weights of the chosen λ only are kept, so that none are drawn.
         if not learned.leave_one_out:
             raise InvalidInputError(
@@ -356,8 +342,7 @@ class RegularizationPathDisplay(_PathDisplay):
             if self.chosen is not None:
                 is_named = panel is self.axes_[-1] and self.error_line_ is not None
                 label = f"chosen: λ = {format_number(self.chosen)}" if is_named else None
-                look = {"color": ink_color(), "linestyle": ":", "linewidth": 1.2}
-                panel.axvline(self.chosen, label=label, **look)
+                panel.axvline(self.chosen, label=label, **_marked())
         if self.error_line_ is not None and self.chosen is not None:
             where: Literal["above", "best"] = "above" if ax is None and has_weights else "best"
             place_legend(self.axes_[-1], where)

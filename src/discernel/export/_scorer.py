@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,22 +119,25 @@ class Computation:
 
     def __call__(self, *given: Any) -> Any:
         """Return the last value; others are dropped where no later step takes them."""
-        constants, calls, last = self._calls
-        values = constants | dict(enumerate(given))
-        for place, function, inputs in calls:
+        known, calls = self._plan
+        values = [*given, *known]
+        for place, function, inputs, dropped in calls:
             values[place] = function(*[values[each] for each in inputs])
-            for each in inputs:
-                if last[each] == place:
-                    values.pop(each, None)
-        return values[self.n_given + len(self.steps) - 1]
+            for each in dropped:
+                values[each] = None
+        return values[-1]
 
     @cached_property
-    def _calls(self) -> tuple[dict[int, Any], list[Any], dict[int, int]]:
-        """Constants by place; place, function and inputs of other steps; the last use of values."""
+    def _plan(self) -> tuple[list[Any], list[Any]]:
+        """The constants, None for other steps; place, function, inputs and drops of the others."""
         places = list(enumerate(self.steps, start=self.n_given))
-        constants = {place: step.constant for place, step in places if step.name == "constant"}
-        calls = [(i, step.function, step.inputs) for i, step in places if i not in constants]
-        return constants, calls, {each: i for i, _, inputs in calls for each in inputs}
+        last = {each: place for place, step in places for each in step.inputs}
+        calls = [
+            (i, step.function, step.inputs, [each for each in step.inputs if last[each] == i])
+            for i, step in places
+            if step.name != "constant"
+        ]
+        return [step.constant for step in self.steps], calls
 
     def column_sums(self, new: Floats, stored: Floats) -> Floats:
         """Return the sum over columns of the result for a column of both, one at a time."""
@@ -160,6 +163,10 @@ def _take(X: Floats, columns: NDArray[np.int64]) -> Floats:
     return np.asarray(X[:, columns])
 
 
+def _concat(*parts: Floats) -> Floats:
+    return np.concatenate(parts, axis=1)
+
+
 #: The functions that steps are made of.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add": np.add,
@@ -181,8 +188,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "all": _row_all,
     "isnan": np.isnan,
     "greater": np.greater,
+    "equal": np.equal,
     "where": np.where,
     "take": _take,
+    "concat": _concat,
 }
 
 
@@ -190,66 +199,40 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 @dataclass(frozen=True)
-class NumberColumn:
-    """A column of numbers.
+class InputColumn:
+    """A column of a table that the model uses, read as numbers.
 
     Attributes
     ----------
     position : int
         Which column of the table.
-    median : float
-        What stands in for a missing cell.
-    tells_missing : bool
-        Whether a second column, of 0 and 1, says which cells are missing.
-    """
-
-    is_number: ClassVar[bool] = True
-    position: int
-    median: float
-    tells_missing: bool
-
-    def encode(self, name: str, cells: NDArray[Any]) -> Floats:
-        """Return what the column becomes."""
-        numbers = as_numbers(name, cells)
-        missing = np.isnan(numbers)
-        filled = np.where(missing, self.median, numbers)
-        return np.column_stack([filled, missing] if self.tells_missing else [filled])
-
-
-@dataclass(frozen=True)
-class ValueColumn:
-    """A column of categories or text: a column of 0 and 1 per value, one for all other values.
-
-    Attributes
-    ----------
-    position : int
-        Which column of the table.
-    values : sequence of str
-        The values that have a column.
+    values : tuple of str, or None
+        The values of categories or text, whose numbers are their positions here; any other value
+        has the next number. None for a column of numbers.
     is_text : bool
-        Whether a cell must be text.
-    tells_missing : bool
-        Whether one more column is for missing cells, which otherwise count as other values.
+        Whether a cell of categories must be text.
+    missing : int
+        The number of a missing cell of categories. Missing numbers are NaN.
     """
 
-    is_number: ClassVar[bool] = False
     position: int
-    values: Sequence[str]
-    is_text: bool
-    tells_missing: bool
+    values: tuple[str, ...] | None = None
+    is_text: bool = False
+    missing: int = 0
 
-    def encode(self, name: str, cells: NDArray[Any]) -> Floats:
-        """Return what the column becomes."""
+    def read(self, name: str, cells: NDArray[Any]) -> Floats:
+        """Return the cells as numbers, or raise an error that names the column."""
+        if self.values is None:
+            return as_numbers(name, cells)
         places = {value: place for place, value in enumerate(self.values)}
-        other = len(places)
-        out = np.zeros((len(cells), other + 1 + self.tells_missing))
+        out = np.empty(len(cells))
         for row, cell in enumerate(cells.tolist()):
             if is_missing(cell):
-                out[row, other + self.tells_missing] = 1.0
+                out[row] = self.missing
             elif self.is_text and not isinstance(cell, (str, bytes)):
                 raise ValueError(f"The column {name!r} must hold text. Got {cell!r} in row {row}.")
             else:
-                out[row, places.get(as_word(cell), other)] = 1.0
+                out[row] = places.get(as_word(cell), len(places))
         return out
 
 
@@ -299,7 +282,7 @@ def _too_large(name: str, number: Any) -> str:
 
 
 def cells_of(X: Any, name: str, position: int) -> NDArray[Any]:
-    """Return one column of what `as_table` returned, as it was given."""
+    """Return one column of a table that `as_table` returned."""
     if not isinstance(X, Mapping):
         return np.asarray(X[:, position])
     if name not in X:
@@ -311,7 +294,7 @@ def cells_of(X: Any, name: str, position: int) -> NDArray[Any]:
 
 
 def as_table(X: Any, n_columns: int) -> Any:
-    """Return a dictionary of columns where these have names, and else an array, checked."""
+    """Return a dictionary of columns if these have names, else an array, checked."""
     if isinstance(X, Mapping):
         return X
     if isinstance(X, Sequence) and len(X) and isinstance(X[0], Mapping):
@@ -369,22 +352,19 @@ class Scorer:
         The labels.
     names : tuple of str
         The columns of rows.
-    scaling : tuple of ndarray, or None
-        What is taken off the columns first, and what they are divided by.
-    columns : tuple of NumberColumn or ValueColumn, or None
-        How a table becomes numbers; None where it is numbers.
+    columns : tuple of InputColumn
+        Those that the model uses.
     needed : ndarray of int
-        The columns of numbers in which a missing cell is refused.
+        Which of these may not have a missing cell.
     logs : Computation
-        From rows of numbers to log-probabilities, up to a number per row.
+        From these columns to log-probabilities, up to a number per row.
     offsets : ndarray of shape (n_classes,)
         What is added to log-probabilities before the largest is taken: costs, or a threshold.
     """
 
     classes: NDArray[Any]
     names: tuple[str, ...]
-    scaling: tuple[Floats, Floats] | None
-    columns: tuple[NumberColumn | ValueColumn, ...] | None
+    columns: tuple[InputColumn, ...]
     needed: NDArray[np.int64]
     logs: Computation
     offsets: Floats
@@ -407,23 +387,15 @@ class Scorer:
         return np.concatenate([np.empty((0, len(self.classes))), *parts])
 
     def features(self, X: Any) -> Floats:
-        """Return rows as the numbers that kernels take."""
-        X = as_table(X, len(self.names))
-        if self.columns is None or self.scaling is not None:
-            X = np.column_stack(
-                [as_numbers(name, cells_of(X, name, i)) for i, name in enumerate(self.names)]
-            )
-        if self.scaling is not None:
-            X = (X - self.scaling[0]) / self.scaling[1]
-        if self.columns is not None:
-            parts = [
-                each.encode(name, cells_of(X, name, each.position))
-                for each, name in ((each, self.names[each.position]) for each in self.columns)
-            ]
-            return np.concatenate(parts, axis=1)
-        if np.isnan(X[:, self.needed]).any():
+        """Return the columns of rows that the model uses, as numbers."""
+        X, parts = as_table(X, len(self.names)), []
+        for column in self.columns:
+            name = self.names[column.position]
+            parts.append(column.read(name, cells_of(X, name, column.position)))
+        rows = np.column_stack(parts)
+        if np.isnan(rows[:, self.needed]).any():
             raise ValueError("This model takes no missing cells. Got NaN; fill it in, or drop it.")
-        return np.asarray(X)
+        return rows
 
     @classmethod
     def load(cls, path: str | Path) -> Scorer:
@@ -445,13 +417,13 @@ class Scorer:
 
 
 def _restore(plan: Any, stored: Mapping[str, NDArray[Any]]) -> Any:
-    """Return what a plan stands for: objects by the name of their class, and arrays by theirs."""
+    """Return the object that a plan describes, by the names of classes and of arrays."""
     if isinstance(plan, list):
         return tuple(_restore(each, stored) for each in plan)
     if not isinstance(plan, dict):
         return plan
     if "array" in plan:
         return stored[plan["array"]]
-    made = (Step, Computation, NumberColumn, ValueColumn, Scorer)
+    made = (Step, Computation, InputColumn, Scorer)
     cls = {each.__name__: each for each in made}[plan["class"]]
     return cls(**{name: _restore(each, stored) for name, each in plan.items() if name != "class"})

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from discernel.arrays import FloatArray, as_dense, as_rows, is_sparse
 from discernel.estimators import KernelDiscriminant, MultipleKernelDiscriminant
 from discernel.exceptions import InvalidInputError
-from discernel.export._scorer import Computation, NumberColumn, Scorer, ValueColumn
+from discernel.export._scorer import InputColumn, Scorer
 from discernel.export.record import Recorded, Recorder
 from discernel.inspection.explained import pipeline_steps
 from discernel.kernels import Kernel
@@ -73,46 +73,28 @@ def numpy_scorer(clf: Any, *, names: Sequence[str] | None = None) -> Scorer:
     learner, before = final_estimator(clf)
     model: Model = learner.model_
     taken, columns = _columns(model.reader.encoder, input_names([*before, learner][0], names))
-    logs, needed = _log_probabilities(model)
-    return Scorer(
-        _labels(learner.classes_),
-        taken,
-        _scaling(before),
-        columns,
-        needed,
-        logs,
-        model.head.decision.offsets,
-    )
+    xp = Recorder(len(columns))
+    (used,) = xp.given
+    rows = _features(model, used, _scaling(before, columns), xp)
+    logs = xp.computation(_log_probabilities(model, rows, xp))
+    offsets = model.head.decision.offsets
+    return Scorer(_labels(learner.classes_), taken, columns, _needed(model), logs, offsets)
 
 
 # ---- scores ------------------------------------------------------------------------------------
 
 
-def _log_probabilities(model: Model) -> tuple[Computation, NDArray[np.intp]]:
-    """Return the log-probabilities of rows, and the columns that must not be missing."""
+def _log_probabilities(model: Model, X: Recorded, xp: Recorder) -> Recorded:
+    """Return the log-probabilities of rows as kernels take them, up to a number per row."""
     assert model.kernel is not None
-    reader, head = model.reader, model.head
-    n_columns = len(reader.given_columns)
     parts, offset = score_parts(model.kernel, model.coef)
-    xp = Recorder(n_columns)
-    (X,) = xp.given
-    if reader.medians is not None:
-        X = xp.where(xp.isnan(X), reader.medians, X)
     scores: Any = model.intercept - offset
     for part in parts:
         own = _kernel_scores if part.features is None else _feature_scores
         scores = own(part, X, xp) + scores
-    slope, bias = head.discriminant.linear
-    xp.matmul(scores, slope) + (bias + head.decision.log_priors)
-    is_needed = np.zeros(n_columns, dtype=np.bool_)
-    if reader.medians is None:
-        for atom in (atom for part in parts for term in _terms(part) for atom in term.atoms):
-            is_needed[atom.view.seen(n_columns).columns] |= not atom.pair.takes_missing
-    return xp.computation(), np.flatnonzero(is_needed)
-
-
-def _terms(part: Any) -> list[Term]:
-    return [term for kernel in part.kernels for term in kernel.terms()]
+    slope, bias = model.head.discriminant.linear
+    logs: Recorded = xp.matmul(scores, slope) + (bias + model.head.decision.log_priors)
+    return logs
 
 
 def _kernel_scores(part: Any, X: Recorded, xp: Recorder) -> Recorded:
@@ -144,7 +126,7 @@ def _not_exported(kernel: Kernel) -> InvalidInputError:
 
 
 def _dense(part: Any) -> FloatArray:
-    """Return stored rows as an array, or raise where they are no numbers, or too many."""
+    """Return stored rows as a dense array, or raise if they are not numbers, or too many."""
     if part.rows is None:
         raise _not_exported(part.kernels[0])
     rows = part.rows
@@ -166,7 +148,7 @@ def _feature_scores(part: Any, X: Recorded, xp: Recorder) -> Recorded:
     """Return φ(x)·coef of exact features: the row, its direction, or all of its monomials."""
     one, coef = part.features, np.sqrt(part.features.factor) * part.coef
     atom = one.atom
-    seen = atom.pair.formula_rows(atom.view.seen(X.width).all_of(X), xp)
+    seen = atom.pair.formula_rows(atom.view.seen(X.width).of(X), xp)
     if one.monomials is None:
         return xp.matmul(seen, coef)
     # Of x' with c + γ⟨x, z⟩ = ⟨x', z'⟩, the constant √c comes first.
@@ -186,7 +168,7 @@ def _feature_scores(part: Any, X: Recorded, xp: Recorder) -> Recorded:
 
 
 def input_names(first: Any, names: Sequence[str] | None = None) -> tuple[str, ...]:
-    """Return what the columns are called, by what sees them first, or as they are to be called."""
+    """Return the names of the columns: as given, as the first step knows them, or numbered."""
     n_columns = int(first.n_features_in_)
     if names is None:
         names = getattr(first, "feature_names_in_", None)
@@ -199,8 +181,10 @@ def input_names(first: Any, names: Sequence[str] | None = None) -> tuple[str, ..
     return tuple(str(name) for name in names)
 
 
-def _scaling(before: list[Any]) -> tuple[FloatArray, FloatArray] | None:
-    """Return what is taken off columns first, and what they are divided by; None for nothing."""
+def _scaling(
+    before: list[Any], columns: Sequence[InputColumn]
+) -> tuple[FloatArray, FloatArray] | None:
+    """Return means and scales of a StandardScaler before the model; None without one."""
     if not before:
         return None
     if len(before) > 1 or type(before[0]) is not StandardScaler:
@@ -212,32 +196,82 @@ def _scaling(before: list[Any]) -> tuple[FloatArray, FloatArray] | None:
     scaler, n = before[0], before[0].n_features_in_
     mean = np.zeros(n) if scaler.mean_ is None or not scaler.with_mean else scaler.mean_
     scale = np.ones(n) if scaler.scale_ is None else scaler.scale_
-    return np.asarray(mean, dtype=np.float64), np.asarray(scale, dtype=np.float64)
+    used = [column.position for column in columns]
+    return np.asarray(mean)[used], np.asarray(scale)[used]
 
 
 def _columns(
     encoder: TableEncoder | None, names: Sequence[str]
-) -> tuple[tuple[str, ...], tuple[NumberColumn | ValueColumn, ...] | None]:
-    """Return the columns that an exported model takes, and what becomes of each that it uses.
+) -> tuple[tuple[str, ...], tuple[InputColumn, ...]]:
+    """Return the names of the columns that an exported model is given, and those that it uses.
 
     Parts of dates, such as ``when (days)``, are taken in place of dates.
     """
     if encoder is None:
-        return tuple(names), None
+        return tuple(names), tuple(InputColumn(position) for position in range(len(names)))
     taken = [[name] for name in names]
     for column in encoder.columns_:
         taken[column.position] = column.input_names(names[column.position])
-    first = [0, *accumulate(map(len, taken))]
-    made: list[NumberColumn | ValueColumn] = []
+    first, made = [0, *accumulate(map(len, taken))], []
     for column in encoder.columns_:
         inputs: Sequence[Any] = column.inputs
         for place, each in enumerate(inputs, start=first[column.position]):
             if each.kind == "number":
-                made.append(NumberColumn(place, each.median, each.tells_missing))
+                made.append(InputColumn(place))
             else:
                 values = tuple(str(value) for value in each.values)
-                made.append(ValueColumn(place, values, each.is_text, each.tells_missing))
+                missing = len(values) + each.tells_missing
+                made.append(InputColumn(place, values, each.is_text, missing))
     return tuple(name for some in taken for name in some), tuple(made)
+
+
+def _features(
+    model: Model, X: Recorded, scaling: tuple[FloatArray, FloatArray] | None, xp: Recorder
+) -> Recorded:
+    """Return rows as kernels take them, from the columns that are used."""
+    if scaling is not None:
+        X = (X - scaling[0]) / scaling[1]
+    encoder, medians = model.reader.encoder, model.reader.medians
+    if encoder is not None:
+        return _encoded([each for column in encoder.columns_ for each in column.inputs], X, xp)
+    return X if medians is None else xp.where(xp.isnan(X), medians, X)
+
+
+def _encoded(inputs: Sequence[Any], X: Recorded, xp: Recorder) -> Recorded:
+    """Return the features that columns become.
+
+    A column of numbers becomes itself, its median for missing cells, and where ``tells_missing``
+    says so a column of 0 and 1 that marks these; a column of categories becomes one column of 0
+    and 1 per value, one for other values and one for missing cells.
+    """
+    numbers = [i for i, each in enumerate(inputs) if each.kind == "number"]
+    told = [i for i in numbers if inputs[i].tells_missing]
+    parts, keys = [], [(i, 0) for i in numbers] + [(i, 1) for i in told]
+    if numbers:
+        missing = xp.isnan(X[:, numbers])
+        parts.append(xp.where(missing, [inputs[i].median for i in numbers], X[:, numbers]))
+    if told:
+        parts.append(xp.where(missing[:, np.searchsorted(numbers, told)], 1.0, 0.0))
+    for i, each in enumerate(inputs):
+        if each.kind != "number":
+            codes = np.arange(len(each.values) + 1.0 + each.tells_missing)
+            parts.append(xp.where(xp.equal(X[:, [i]], codes), 1.0, 0.0))
+            keys += [(i, code) for code in range(len(codes))]
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    return (xp.concat(parts) if len(parts) > 1 else parts[0])[:, order]
+
+
+def _needed(model: Model) -> NDArray[np.intp]:
+    """Return the columns in which missing cells are refused, as kernels see them."""
+    n_columns = len(model.reader.given_columns)
+    is_needed = np.zeros(n_columns, dtype=np.bool_)
+    if model.reader.encoder is None and model.reader.medians is None:
+        assert model.kernel is not None
+        parts, _ = score_parts(model.kernel, model.coef)
+        terms = [term for part in parts for kernel in part.kernels for term in kernel.terms()]
+        for atom in (atom for term in terms for atom in term.atoms):
+            is_needed[atom.view.seen(n_columns).columns] |= not atom.pair.takes_missing
+    return np.flatnonzero(is_needed)
 
 
 def _labels(classes: NDArray[Any]) -> NDArray[Any]:

@@ -152,7 +152,7 @@ def _describe(model: Any, formula: Scorer, columns: Sequence[str]) -> None:
     """Say in a graph which column is which, and which class."""
     told = {"classes": formula.classes.tolist(), "columns": list(columns)}
     if _has_values(formula):
-        names = [formula.names[column.position] for column in formula.columns or ()]
+        names = [formula.names[column.position] for column in formula.columns]
         inputs = [each.name for each in model.graph.input]
         told["columns"] = dict(zip(inputs, names, strict=True))
     for key, value in told.items():
@@ -161,7 +161,7 @@ def _describe(model: Any, formula: Scorer, columns: Sequence[str]) -> None:
 
 
 def _has_values(formula: Scorer) -> bool:
-    return not all(column.is_number for column in formula.columns or ())
+    return any(column.values is not None for column in formula.columns)
 
 
 def _input_types(formula: Scorer, n_columns: int, dtype: str) -> list[tuple[str, Any]]:
@@ -171,9 +171,9 @@ def _input_types(formula: Scorer, n_columns: int, dtype: str) -> list[tuple[str,
     number = DoubleTensorType if dtype == "float64" else FloatTensorType
     if not _has_values(formula):
         return [("X", number([None, n_columns]))]
-    kinds = {True: number, False: StringTensorType}
-    columns = formula.columns or ()
-    return [(formula.names[each.position], kinds[each.is_number]([None, 1])) for each in columns]
+    kinds = [number if each.values is None else StringTensorType for each in formula.columns]
+    names = [formula.names[each.position] for each in formula.columns]
+    return [(name, kind([None, 1])) for name, kind in zip(names, kinds, strict=True)]
 
 
 def feeds(model: Any, formula: Scorer, X: Any) -> dict[str, Any]:
@@ -187,9 +187,9 @@ def feeds(model: Any, formula: Scorer, X: Any) -> dict[str, Any]:
         return {names[0]: np.asarray(X, dtype=dtype)}
     given: dict[str, Any] = {}
     X = as_table(X, len(formula.names))
-    for name, column in zip(names, formula.columns or (), strict=True):
+    for name, column in zip(names, formula.columns, strict=True):
         cells = cells_of(X, formula.names[column.position], column.position)
-        if column.is_number:
+        if column.values is None:
             given[name] = as_numbers(name, cells).astype(dtype)[:, None]
         else:
             words = ["" if is_missing(cell) else as_word(cell) for cell in cells.tolist()]
@@ -198,7 +198,7 @@ def feeds(model: Any, formula: Scorer, X: Any) -> dict[str, Any]:
 
 
 def _check(model: Any, clf: Any, formula: Scorer, X: Any, dtype: str) -> None:
-    """Raise where a graph does not predict what the model does."""
+    """Raise an error if a graph and its model predict different probabilities."""
     try:
         import onnxruntime
     except ImportError as error:
@@ -226,7 +226,7 @@ def _check(model: Any, clf: Any, formula: Scorer, X: Any, dtype: str) -> None:
 
 
 def _set_output_types(operator: Any) -> None:
-    """Say what a model returns: labels, and probabilities of the precision of its inputs."""
+    """Set the types of outputs: labels, and probabilities in the precision of the inputs."""
     from skl2onnx.common.data_types import (
         DoubleTensorType,
         FloatTensorType,
@@ -267,7 +267,7 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     """Write the graph of a model, as skl2onnx asks a converter to."""
     formula = numpy_scorer(operator.raw_operator)
     graph = _Graph(scope, container, np.float64 if _is_double(operator.inputs) else np.float32)
-    logs = _compute(graph, formula.logs, _features(graph, operator.inputs, formula))
+    logs = _compute(graph, formula.logs, _rows(graph, operator.inputs, formula))
     moved = graph.node("Add", logs, formula.offsets[None, :])
     best, labels = graph.node("ArgMax", moved, axis=1, keepdims=0), _check_labels(formula.classes)
     graph.node("Gather", labels, best, axis=0, out=operator.outputs[0].full_name)
@@ -350,53 +350,53 @@ class _Body(_Graph):
 # ---- rows --------------------------------------------------------------------------------------
 
 
-def _features(graph: _Graph, inputs: Sequence[Any], formula: Scorer) -> str:
-    """Return rows as the numbers that kernels take."""
-    if formula.columns is None:
-        return _joined(graph, inputs)
-    given = _one_by_one(graph, inputs, formula)
-    parts = [
-        part
-        for column, name in zip(formula.columns, given, strict=True)
-        for part in _encoded(graph, name, column)
-    ]
-    return graph.node("Concat", *parts, axis=1) if len(parts) > 1 else parts[0]
+def _rows(graph: _Graph, inputs: Sequence[Any], formula: Scorer) -> str:
+    """Return the columns that a model uses, as numbers side by side."""
+    used = [column.position for column in formula.columns]
+    uses_all = used == list(range(len(formula.names)))
+    if _has_values(formula) or (len(inputs) > 1 and not uses_all):
+        return _joined(graph, _one_by_one(graph, inputs, formula))
+    X = _joined(graph, [each.full_name for each in inputs])
+    return X if uses_all else graph.node("Gather", X, np.array(used), axis=1)
 
 
-def _joined(graph: _Graph, inputs: Sequence[Any]) -> str:
-    """Return columns of numbers side by side."""
-    parts = [graph.node("Cast", each.full_name, to=graph.kind) for each in inputs]
+def _joined(graph: _Graph, columns: Sequence[str]) -> str:
+    """Return columns as numbers side by side."""
+    parts = [graph.node("Cast", each, to=graph.kind) for each in columns]
     return graph.node("Concat", *parts, axis=1) if len(parts) > 1 else parts[0]
 
 
 def _one_by_one(graph: _Graph, inputs: Sequence[Any], formula: Scorer) -> list[str]:
-    """Return the columns that are encoded, in their order, each of the type that it needs."""
+    """Return the columns that are used, in their order: numbers, and numbers of values."""
     from onnx import TensorProto
     from skl2onnx.common.data_types import BooleanTensorType, StringTensorType
 
-    columns = formula.columns or ()
-    positions = [column.position for column in columns]
-    if len(inputs) == 1 < len(formula.names):
-        if _has_values(formula):
-            raise _wrong_inputs(formula, len(inputs))
-        X = _joined(graph, inputs)
-        return [graph.node("Gather", X, np.array([i]), axis=1) for i in positions]
     if len(inputs) == len(formula.names):
-        inputs = [inputs[i] for i in positions]
-    elif len(inputs) != len(columns):
+        inputs = [inputs[column.position] for column in formula.columns]
+    elif len(inputs) != len(formula.columns):
         raise _wrong_inputs(formula, len(inputs))
     names = []
-    for column, variable in zip(columns, inputs, strict=True):
+    for column, variable in zip(formula.columns, inputs, strict=True):
         is_text, name = isinstance(variable.type, StringTensorType), variable.full_name
-        if column.is_number:
-            name = graph.node("Cast", name, to=graph.kind)
-        elif isinstance(variable.type, BooleanTensorType):
+        if column.values is None:
+            names.append(name)
+            continue
+        if isinstance(variable.type, BooleanTensorType):
             name = graph.node("Where", name, np.array(["True"]), np.array(["False"]))
         elif not is_text:  # categories that are numbers, such as 1, 2 and 3
             _refuse_fractions(column, formula)
             whole = graph.node("Cast", name, to=TensorProto.INT64)
             name = graph.node("Cast", whole, to=TensorProto.STRING)
-        names.append(name)
+        codes = {value: code for code, value in enumerate(column.values)}
+        codes |= dict.fromkeys(MISSING_VALUES, column.missing)
+        found = graph.node(
+            "LabelEncoder",
+            name,
+            keys_strings=list(codes),
+            values_int64s=list(codes.values()),
+            default_int64=len(column.values),
+        )
+        names.append(found)
     return names
 
 
@@ -411,33 +411,12 @@ def _refuse_fractions(column: Any, formula: Scorer) -> None:
 
 
 def _wrong_inputs(formula: Scorer, n_inputs: int) -> InvalidInputError:
-    used = [formula.names[column.position] for column in formula.columns or ()]
+    used = [formula.names[column.position] for column in formula.columns]
     return InvalidInputError(
         "A model of a table needs one input per column that it uses, each of shape [None, 1], of "
         f"numbers or text, in this order: {used}. Got {n_inputs}. discernel.export.to_onnx makes "
         "them."
     )
-
-
-def _encoded(graph: _Graph, name: str, column: Any) -> list[str]:
-    """Return the columns of numbers that a column of a table becomes."""
-    if column.is_number:
-        missing = graph.node("IsNaN", name)
-        filled = graph.node("Where", missing, column.median, name)
-        told = [graph.node("Cast", missing, to=graph.kind)] if column.tells_missing else []
-        return [filled, *told]
-    other = len(column.values)
-    codes = {value: code for code, value in enumerate(column.values)}
-    codes |= dict.fromkeys(MISSING_VALUES, other + column.tells_missing)
-    found = graph.node(
-        "LabelEncoder",
-        name,
-        keys_strings=list(codes),
-        values_int64s=list(codes.values()),
-        default_int64=other,
-    )
-    every = np.arange(other + 1 + column.tells_missing)[None, :]
-    return [graph.node("Cast", graph.node("Equal", found, every), to=graph.kind)]
 
 
 # ---- steps -------------------------------------------------------------------------------------
@@ -461,6 +440,7 @@ _OPERATORS = {
     "tanh": "Tanh",
     "isnan": "IsNaN",
     "greater": "Greater",
+    "equal": "Equal",
     "where": "Where",
 }
 
@@ -477,6 +457,8 @@ def _compute(graph: _Graph, computation: Computation, *given: str) -> str:
 def _add_step(graph: _Graph, step: Step, inputs: Sequence[Any]) -> str:
     if step.name == "take":
         return graph.node("Gather", *inputs, axis=1)
+    if step.name == "concat":
+        return graph.node("Concat", *inputs, axis=1)
     if step.name == "sum":
         return graph.node("ReduceSum", *inputs, _COLUMNS, keepdims=1)
     if step.name == "all":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,9 +61,10 @@ class Recorder:
         self.given = tuple(Recorded(self, place, width) for place, width in enumerate(widths))
         self.steps: list[Step] = []
 
-    def computation(self) -> Computation:
-        """Return what was recorded; the result is the value of the last step."""
-        return Computation(len(self.given), tuple(self.steps))
+    def computation(self, result: Recorded) -> Computation:
+        """Return the recorded steps up to a result."""
+        n_given = len(self.given)
+        return Computation(n_given, tuple(self.steps[: result.place + 1 - n_given]))
 
     def add_step(
         self, name: str, *inputs: Any, width: int | None = None, body: Computation | None = None
@@ -107,6 +108,10 @@ class Recorder:
         """Return the product with a matrix of constants."""
         return self.add_step("matmul", X, matrix, width=matrix.shape[1])
 
+    def concat(self, parts: Sequence[Recorded]) -> Recorded:
+        """Return the columns of several matrices, side by side."""
+        return self.add_step("concat", *parts, width=sum(part.width for part in parts))
+
     def sum(self, X: Recorded, *, axis: int, keepdims: bool) -> Recorded:
         """Return the sum of every row, ``axis=1, keepdims=True``."""
         assert axis == 1
@@ -123,6 +128,6 @@ class Recorder:
         self, function: Callable[[Any, Any], Any], X: Recorded, Z: FloatArray
     ) -> Recorded:
         """Return the sum over columns of a function of both, without an array of all columns."""
-        body = Recorder(1, len(Z))
-        function(*body.given)
-        return self.add_step("column_sums", X, Z, width=len(Z), body=body.computation())
+        recorder = Recorder(1, len(Z))
+        body = recorder.computation(function(*recorder.given))
+        return self.add_step("column_sums", X, Z, width=len(Z), body=body)

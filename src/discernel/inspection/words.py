@@ -53,14 +53,14 @@ def explain_in_words(contributions: Contributions, row: int = 0, n: int = 3) -> 
     """
     score = RowScore.of(contributions, row)
     names, values = score.terms()
-    told, start = _number(score.value), _number(score.baseline)
+    told, start = score_text(score.value), score_text(score.baseline)
     lines = [f"{score.kind} {told}{score.whose}; {contributions.compared_with}: {start}"]
     order = np.argsort(-np.abs(values), kind="stable")
     named = [order[values[order] > 0][:n], order[values[order] < 0][:n]]
     sides = ("for it", "against it") if contributions.classes is not None else ("up", "down")
     for side, chosen in zip(sides, named, strict=True):
         if len(chosen):
-            listed = (f"{_number(values[i], '+')} from {names[i]}" for i in chosen)
+            listed = (f"{score_text(values[i], '+')} from {names[i]}" for i in chosen)
             lines.append(f"{side}: {', '.join(listed)}")
     shown = np.concatenate(named)
     kind = "column" if contributions.columns is not None else "source"
@@ -68,7 +68,7 @@ def explain_in_words(contributions: Contributions, row: int = 0, n: int = 3) -> 
         lines.append(f"no {kind} changes it")
     elif np.count_nonzero(values) > len(shown):
         left = values.sum() - values[shown].sum()
-        lines.append(f"all other {kind}s: {_number(left, '+')}")
+        lines.append(f"all other {kind}s: {score_text(left, '+')}")
     return "\n".join(lines)
 
 
@@ -129,15 +129,15 @@ class RowScore(NamedTuple):
 
     @property
     def baseline(self) -> float:
-        """The score that it is compared with."""
+        """The score of the typical row or background."""
         return self.sign * float(self.contributions.baseline[self.output])
 
     def added(self, values: FloatArray) -> FloatArray:
-        """Return what is added to the score, from an array like ``contributions.columns``."""
+        """Return contributions to the score, from an array like ``contributions.columns``."""
         return np.asarray(self.sign * values[self.row, self.output])
 
     def terms(self, by: str | None = None) -> tuple[list[str], FloatArray]:
-        """Return the names of columns with their cells, or of sources, and what they add.
+        """Return the names of columns with their cells, or of sources, and their contributions.
 
         ``by`` is "columns" or "sources", by default columns where there are some.
         """
@@ -167,5 +167,6 @@ def _label(label: Any) -> str:
     return repr(str(label)) if isinstance(label, str) else f"class {label}"
 
 
-def _number(value: float, sign: str = "") -> str:
+def score_text(value: float, sign: str = "") -> str:
+    """Return a score or a contribution in three digits."""
     return f"{value:{sign}.3g}" if abs(value) < 1000 else f"{value:{sign}.0f}"

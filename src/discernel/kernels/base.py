@@ -25,7 +25,12 @@ from discernel.kernels.columns import (
     column_spreads,
     describe_columns,
 )
-from discernel.kernels.expansion import Expansion, gradients, scale_derivative
+from discernel.kernels.expansion import (
+    Expansion,
+    gradients,
+    scale_derivative,
+    squared_gradient,
+)
 from discernel.kernels.pairs import Called
 from discernel.kernels.terms import (
     Array,
@@ -263,12 +268,7 @@ class Kernel:
         row_weights : array-like of shape (n_rows,), optional
             How much each row of X counts in the mean; by default all the same.
         """
-        expansion = Expansion.of(X, coef, Z)
-        n, total = len(expansion.X), np.zeros(expansion.X.shape[1])
-        counts = np.ones(n) if row_weights is None else np.asarray(row_weights, dtype=np.float64)
-        for rows, block in gradients(self, expansion):
-            total += counts[rows] @ np.einsum("cil,cil->il", block, block)
-        return total / float(counts.sum())
+        return squared_gradient(self, Expansion.of(X, coef, Z), row_weights)
 
     # ---- training rows -----------------------------------------------------------------------
 

@@ -39,16 +39,10 @@ class DeviceSum:
         self._host = self._kernels.prepare(rows)
         self._rows = self._host.on(device)
 
-    def matrix(self, X: Any, coefficients: FloatArray | None = None) -> Any:
-        """Return the matrix between the rows of X and those that stay, on the device.
-
-        Other factors than those of the sum may be given.
-        """
-        factors = self._coefficients if coefficients is None else coefficients
-        active = np.flatnonzero(factors)
-        some = self._kernels if len(active) == len(factors) else self._kernels.of(active)
-        new = some.prepare(X, self._host).on(self._device)
-        return some.weighted_sum(factors[active], new, self._rows)
+    def matrix(self, X: Any) -> Any:
+        """Return the matrix between the rows of X and those that stay, on the device."""
+        new = self._kernels.prepare(X, self._host).on(self._device)
+        return self._kernels.weighted_sum(self._coefficients, new, self._rows)
 
     def product(self, X: Any, vectors: FloatArray, *, sum_to_zero: bool) -> FloatArray:
         """Return the matrix between the rows of X and those that stay, times ``vectors``.

@@ -247,7 +247,7 @@ class DistanceKernel(Kernel):
         function = self.function(self.exponent)
         base = atom.pair.entries(*atom.view.of_both(X, Z))
         by = 1.0 if parameter == "gamma" else -self.power * self.exponent / value
-        return -by * function.distance(base) * function(base)
+        return np.asarray(-by * function.distance(base, np) * function(base))
 
     def __repr__(self) -> str:
         name, value, factor = self._given()

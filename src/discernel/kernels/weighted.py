@@ -9,11 +9,13 @@ from typing import Any
 import joblib
 import numpy as np
 
-from discernel.arrays import Buffers, FloatArray, in_threads, larger_tiles, n_rows
+from discernel.arrays import Buffers, Device, FloatArray, in_threads, larger_tiles, n_rows
 from discernel.exceptions import InvalidInputError
-from discernel.kernels.base import Kernel
+from discernel.kernels.base import Combination, Kernel
 from discernel.kernels.evaluate import KernelSet, is_dense
+from discernel.kernels.expansion import Expansion, squared_gradient
 from discernel.kernels.pairs import check_shape
+from discernel.kernels.terms import Term
 
 #: Rows and entries of a tile of dense rows: 512 KiB, of which a core holds four in its cache.
 _TILE_ROWS, _TILE_ENTRIES = 256, 2**16
@@ -87,6 +89,21 @@ class WeightedKernels:
         for factor, kernel in zip(self.coefficients, self.kernels, strict=True):
             total += factor * kernel.diagonal(X)
         return total
+
+    def squared_gradient(
+        self, X: Any, coef: FloatArray, Z: Any, device: Device | None = None
+    ) -> FloatArray:
+        """Return the mean over the rows x of X of Σ_c (∂f_c/∂x_l)², of shape (n_features,).
+
+        As `Kernel.squared_gradient`, of f_c(x) = Σ_j coef_jc Σ_i c_i k_i(x, z_j). Kernels that
+        share distances cost little more than one. It is computed on a device if one is given.
+        """
+        terms = [
+            Term(float(factor) * each, atoms)
+            for factor, kernel in zip(self.coefficients, self.kernels, strict=True)
+            for each, atoms in kernel.terms()
+        ]
+        return squared_gradient(Combination(tuple(terms)), Expansion.of(X, coef, Z, device))
 
     # ---- tiles -------------------------------------------------------------------------------
 

@@ -9,8 +9,12 @@ import numpy as np
 
 from discernel.arrays import FloatArray
 from discernel.programs.lambdas import find_limit, lambda_grid
-from discernel.programs.lbfgs import choose_regularization, minimize_error, pull_to_equal
-from discernel.programs.loo import LeaveOneOutProgram
+from discernel.programs.loo import (
+    LeaveOneOutProgram,
+    choose_regularization,
+    minimize_error,
+    pull_to_equal,
+)
 from discernel.programs.newton import Newton
 from discernel.programs.part import Part, draw_part
 from discernel.programs.rkda import ShrunkRKDAProgram

@@ -1,4 +1,4 @@
-"""What is known of each data set, as ``catalog.toml`` says it."""
+"""The catalogue of data sets, read from ``catalog.toml``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class CatalogEntry:
     Attributes
     ----------
     title : str
-        What it is.
+        A line that describes it.
     shape : tuple of (n_samples, n_features)
         Its size.
     classes : dict of label to int, or None
@@ -66,22 +66,6 @@ class CatalogEntry:
         return self.classes is None or self.threshold is not None
 
 
-@dataclass(frozen=True)
-class Private:
-    """A data set that a paper used and that is not public.
-
-    Attributes
-    ----------
-    title : str
-        What it is.
-    instead : tuple of str
-        Public sets for the same kind of task.
-    """
-
-    title: str
-    instead: tuple[str, ...]
-
-
 def _entry(
     shape: list[int],
     classes: list[int] | dict[str, int] | None = None,
@@ -100,11 +84,8 @@ def _entry(
 
 _STORED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 CATALOG = {name: _entry(**table) for name, table in _STORED.items() if "shape" in table}
-PRIVATE = {
-    name: Private(table["title"], tuple(table["instead"]))
-    for name, table in _STORED.items()
-    if "instead" in table
-}
+#: Data sets that a paper used and that are not public: title, and public ones ``instead``.
+PRIVATE = {name: table for name, table in _STORED.items() if "instead" in table}
 
 
 def names() -> list[str]:

@@ -156,13 +156,13 @@ class Column:
     Attributes
     ----------
     name : str
-        What it is called.
+        Its name.
     cells : ndarray of shape (n_rows,)
         Numbers, dates, or objects of any kind.
     missing : ndarray of bool, of shape (n_rows,)
         Which cells have no value, or one of `MISSING_VALUES`.
     kinds : frozenset of {"number", "text", "date", "other"}
-        What the cells with a value are.
+        The kinds of the cells with a value.
     declared : bool
         Whether the column was said to hold categories.
     is_integer : bool
@@ -321,7 +321,7 @@ class ColumnFacts:
     counts : mapping of str to int, or None
         How often each value is there, of categories and text; None where there are too many.
     kinds : mapping of str to str
-        What the cells with a value are, and where the first of them was seen.
+        The kinds of the cells with a value, and where the first of each was seen.
     """
 
     n_known: int

@@ -23,7 +23,7 @@ _INFINITE = (float("inf"), float("-inf"))
 
 @dataclass(frozen=True)
 class Place:
-    """Where the rows of a chunk stand.
+    """The place of a chunk among all rows.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Chunk:
     X : array, sparse matrix or dataframe of shape (n_rows, n_features)
         The rows.
     y : ndarray of shape (n_rows,) or None
-        What is to be predicted; None where it is not known.
+        The labels; None where they are not known.
     weights : ndarray of shape (n_rows,) or None
         How much each row counts; None: all the same.
     place : Place
@@ -261,7 +261,7 @@ class Reduction(Protocol, Generic[State]):
 
 @dataclass(frozen=True)
 class RowProgress:
-    """What a callback is told of rows, once per chunk.
+    """The progress of a pass over rows, for callbacks, once per chunk.
 
     Attributes
     ----------

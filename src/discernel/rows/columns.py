@@ -38,7 +38,7 @@ NUMBER = re.compile(r"[+-]?(0|[1-9]\d*)(\.\d*)?([eE][+-]?\d{1,3})?")
 
 @dataclass(frozen=True)
 class Preparation:
-    """Which columns of a file are used, and what each of them is taken for.
+    """The columns of a file that a model uses, and the kind of each.
 
     Attributes
     ----------
@@ -53,14 +53,14 @@ class Preparation:
 
     @classmethod
     def of(cls, columns: Sequence[str], encoder: TableEncoder | None) -> Preparation:
-        """Return what an encoder takes columns for; those that it leaves out are read as text.
+        """Return the kinds of columns in an encoder; those that it leaves out are text.
 
         Parameters
         ----------
         columns : sequence of str
             All columns of the table.
         encoder : TableEncoder or None
-            What was fitted to the table; None where it holds numbers only.
+            Fitted to the table; None where the table holds numbers only.
         """
         if encoder is None:
             return cls(dict.fromkeys(columns, "number"))
@@ -91,7 +91,7 @@ class Preparation:
         table : DataFrame
             The rows; columns that are not used may be missing, and their order is free.
         where : str
-            What the table is called in messages.
+            The name of the table, for messages.
         """
         absent = [column for column in self.kinds if column not in table.columns]
         if absent:
@@ -135,7 +135,7 @@ def one_spelling(value: object) -> str:
     Parameters
     ----------
     value : object
-        What is in a cell.
+        The content of a cell.
 
     Examples
     --------
@@ -214,13 +214,13 @@ class PreparedTable:
     features : DataFrame
         Numbers, dates and categories, with missing cells.
     preparation : Preparation
-        What does the same to new rows.
+        How new rows are prepared in the same way.
     columns : dict of str to str
-        What became of each column, in words.
+        The use of each column, in words.
     summary : str
         The same in a line.
     notes : tuple of str
-        What else a user should know.
+        Further notes for the user.
     identifiers : tuple of str
         Columns left out that tell rows apart.
     """
@@ -247,7 +247,7 @@ def prepare_columns(
     categorical, numeric : sequence of str
         Columns that are said to hold categories, or numbers.
     where : str
-        What the table is called in messages.
+        The name of the table, for messages.
     """
     if not table.shape[1]:
         raise InvalidInputError(f"{where} must have a column beside the target. None is left.")

@@ -231,7 +231,7 @@ def _new_name(what: str) -> str:
     Parameters
     ----------
     what : str
-        What the task does, which Dask shows.
+        The work of the task, which Dask shows.
     """
     return f"{what}-{uuid.uuid4().hex}"
 
@@ -298,7 +298,7 @@ def gathered(source: Source) -> tuple[Any, Any, Any]:
 
 
 class Sent:
-    """What all tasks need, as one task: it is sent once, and workers have it from each other.
+    """The inputs of all tasks, as one task: sent once, then passed on between workers.
 
     Not scattered, since what was scattered is gone with the last worker that has it. Not a
     dataclass, into which Dask would look for collections.
@@ -310,7 +310,7 @@ class Sent:
 
 @dataclass(frozen=True, eq=False)
 class _Summary(Generic[State]):
-    """What is known of some partitions with rows."""
+    """The summary of some partitions with rows."""
 
     state: State
     n_rows: int

@@ -31,12 +31,11 @@ from discernel.arrays import FloatArray
 from discernel.exceptions import (
     DataUnavailableError,
     InvalidInputError,
-    missing_extra,
     unknown_choice,
 )
 from discernel.rows.catalog import CATALOG, PRIVATE, CatalogEntry, names
 from discernel.rows.columns import Preparation
-from discernel.rows.formats import listed, numbered_columns, view_slices
+from discernel.rows.formats import import_pandas, listed, numbered_columns, view_slices
 from discernel.rows.generators import make_monks
 from discernel.rows.reading import read_table
 
@@ -78,7 +77,7 @@ class Dataset:
         The training part that the donor of the data made, where there is one and the order of
         the rows is known.
     description : str
-        What it is.
+        Its title.
     source : str
         Where this copy came from.
     """
@@ -163,11 +162,10 @@ def _find(name: str) -> CatalogEntry:
     if name in CATALOG:
         return CATALOG[name]
     if name in PRIVATE:
-        private = PRIVATE[name]
-        instead = " or ".join(f"load({other!r})" for other in private.instead)
+        instead = " or ".join(f"load({other!r})" for other in PRIVATE[name]["instead"])
         raise DataUnavailableError(
-            f"The data set {name!r} ({private.title}) is private and cannot be downloaded. For "
-            f"the same kind of task use {instead}."
+            f"The data set {name!r} ({PRIVATE[name]['title']}) is private and cannot be "
+            f"downloaded. For the same kind of task use {instead}."
         )
     error = unknown_choice("name of a data set", name, names())
     close = get_close_matches(str(name), names(), n=3)
@@ -234,10 +232,7 @@ def _feature_names(entry: CatalogEntry) -> tuple[str, ...]:
 
 
 def _as_frame(data: Dataset) -> Dataset:
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise missing_extra("as_frame=True needs pandas", "app") from error
+    pd = import_pandas("as_frame=True needs pandas")
     X = pd.DataFrame(data.X, columns=list(data.feature_names))
     return replace(data, X=X, y=pd.Series(data.y, name="target"))
 

@@ -154,7 +154,7 @@ def date_parts(times: NDArray[np.datetime64]) -> dict[str, FloatArray]:
     Parameters
     ----------
     times : ndarray of datetime64, of shape (n_rows,)
-        What `as_times` returned.
+        Returned by `as_times`.
     """
     missing = np.isnat(times)
     times = np.where(missing, np.datetime64(0, "us"), times)

@@ -96,7 +96,7 @@ class DelimitedFile:
 
     @cached_property
     def _found(self) -> tuple[dict[str, Any], dict[str, str]]:
-        """What the first rows say of columns: types, and how numbers are written."""
+        """Types of the columns, and how they write numbers, by the first rows."""
         if not self._look.has_rows:
             return dict.fromkeys(self.names, self._pa.null()), {}
         with self._reading(), self._open(self._text_types(), self.names) as reader:
@@ -214,7 +214,7 @@ class DelimitedFile:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Say what is wrong with the file, and where."""
+        """Raise errors that name the place in the file."""
         try:
             yield
         except UnicodeDecodeError:
@@ -245,7 +245,7 @@ class DelimitedFile:
 
 @dataclass(frozen=True)
 class _Look:
-    """What the first rows of a file say of it."""
+    """Delimiter, names and header of a file, by its first rows."""
 
     delimiter: str
     names: tuple[str, ...]
@@ -254,15 +254,6 @@ class _Look:
     lines_of_header: int
     line_length: int
     codes: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True)
-class _FirstRows:
-    """The first rows of a file that are not blank, as a delimiter divides them."""
-
-    rows: list[list[str]]
-    lines_of_first: int
-    line_length: int
 
 
 def _look(path: Path, known: Sequence[Sequence[str]]) -> _Look:
@@ -274,17 +265,17 @@ def _look(path: Path, known: Sequence[Sequence[str]]) -> _Look:
             found[delimiter] = _first_rows(path, delimiter)
     if not found:
         raise InvalidInputError(_no_csv(path, "a name of a column that does not end"))
-    delimiter = _delimiter({each: first.rows for each, first in found.items()})
-    first = found[delimiter]
-    if not first.rows:
+    delimiter = _delimiter(found)
+    rows = found[delimiter]
+    if not rows:
         raise InvalidInputError(
             f"{path.name} must name its columns in line 1. It holds blank lines only."
         )
-    has_header = _has_header(first.rows, known)
-    width = len(first.rows[0])
-    names = _names(first.rows[0]) if has_header else _given_names(path, width, known)
+    has_header = _has_header(rows, known)
+    names = _names(rows[0]) if has_header else _given_names(path, len(rows[0]), known)
     refuse_duplicates(names, path)
-    body = first.rows[has_header:]
+    lines_of_header, line_length = _measure_header(path, delimiter)
+    body = rows[has_header:]
     codes = (
         name
         for name, cells in zip(names, zip(*body, strict=False), strict=False)
@@ -295,23 +286,27 @@ def _look(path: Path, known: Sequence[Sequence[str]]) -> _Look:
         tuple(names),
         has_header,
         len(body) > 0,
-        first.lines_of_first if has_header else 0,
-        first.line_length,
+        lines_of_header if has_header else 0,
+        line_length,
         frozenset(codes),
     )
 
 
-def _first_rows(path: Path, delimiter: str) -> _FirstRows:
+def _first_rows(path: Path, delimiter: str) -> list[list[str]]:
+    """Return the first rows of a file that are not blank, as a delimiter divides them."""
     with open_text(path) as file:  # any end of a line ends one
-        reader = csv.reader(file, delimiter=delimiter)
-        first = list(islice(filter(None, reader), 1))
-        n_lines, length = reader.line_num, len(next(file, ""))
-    if not first:
-        return _FirstRows([], n_lines, length)
-    n_rows = max(2, min(_LOOKED_AT, 100_000 // len(first[0])))
+        rows = filter(None, csv.reader(file, delimiter=delimiter))
+        first = list(islice(rows, 1))
+        n_rows = max(2, min(_LOOKED_AT, 100_000 // len(first[0]))) if first else 1
+        return first + list(islice(rows, n_rows - 1))
+
+
+def _measure_header(path: Path, delimiter: str) -> tuple[int, int]:
+    """Return the lines that the first row takes, and the length of the line below."""
     with open_text(path) as file:
         reader = csv.reader(file, delimiter=delimiter)
-        return _FirstRows(list(islice(filter(None, reader), n_rows)), n_lines, length)
+        next(filter(None, reader))
+        return reader.line_num, len(next(file, ""))
 
 
 def _delimiter(found: dict[str, list[list[str]]]) -> str:

@@ -92,7 +92,7 @@ class EncodedNumbers(EncodedColumn):
     Attributes
     ----------
     median : float
-        What stands in for a missing cell.
+        The fill value of a missing cell.
     spread : float
         How far the known numbers spread.
     tells_missing : bool
@@ -152,7 +152,7 @@ class EncodedValues(EncodedColumn):
 
     @property
     def words(self) -> str:
-        """What the column holds, for users."""
+        """The content of the column, in words for users."""
         return f"category of {len(self.values) + len(self.rare)} values"
 
     @property
@@ -211,7 +211,7 @@ class EncodedDates(EncodedColumn):
 
     @property
     def words(self) -> str:
-        """What the column holds, for users."""
+        """The content of the column, in words for users."""
         return f"date, as {', '.join(self.parts)}"
 
     @property
@@ -273,7 +273,7 @@ class LeftOut:
     name, reason : str
         Which one, and why.
     advice : str
-        What to do; empty where that is nothing.
+        Advice to the user; may be empty.
     identifies : bool
         Whether it tells rows apart, and no classes.
     """
@@ -290,7 +290,7 @@ class LeftOut:
 
     @property
     def words(self) -> str:
-        """What became of the column, for users."""
+        """The use of the column, in words for users."""
         return f"left out: {self.short_reason}"
 
 
@@ -335,7 +335,7 @@ def learn_columns(
     X : dataframe or array of shape (n_samples, n_features)
         The training rows.
     facts : sequence of ColumnFacts, optional
-        What is known of each column where X is a random part of the training rows.
+        Counts of each column over all training rows, where X is a random part of them.
     keep_constant : bool, default=False
         Whether a column of one value is kept.
     """
@@ -427,7 +427,7 @@ def has_row_numbers(X: Any, facts: Sequence[ColumnFacts] | None = None) -> bool:
     X : dataframe or array of shape (n_samples, n_features)
         The training rows.
     facts : sequence of ColumnFacts, optional
-        What is known of each column where X is a random part of the training rows.
+        Counts of each column over all training rows, where X is a random part of them.
     """
     if not is_frame(X) or X.shape[0] <= _MANY:
         return False
@@ -568,7 +568,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         medians : ndarray of shape (n_columns,)
-            What a missing cell of each column becomes.
+            The fill value of each column.
         """
         encoder = cls()
         encoder.columns_ = tuple(EncodedNumbers(i, m) for i, m in enumerate(medians.tolist()))
@@ -585,8 +585,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         y : object
             Not used.
         facts : sequence of ColumnFacts, optional
-            What is known of each column where X is a random part of the training rows: values
-            that are not in it have columns too.
+            Counts of each column over all training rows, where X is a random part of them:
+            values that are not in X have columns too.
 
         Returns
         -------
@@ -609,7 +609,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self
 
     def _report(self) -> None:
-        """Tell of columns left out, and raise if there are no others."""
+        """Warn of columns left out, and raise if there are no others."""
         if not self.columns_:
             listed = "; ".join(f"{column.name!r}: {column.reason}" for column in self.left_out_)
             raise InvalidInputError(
@@ -768,7 +768,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @property
     def spreads(self) -> tuple[float, ...]:
-        """What a kernel divides each encoded column by: the spread of known numbers; 1 for codes.
+        """The divisor of each encoded column in kernels: the spread of known numbers; 1 for codes.
 
         Two present numbers, and a present and a missing one, are then 2 apart on average in
         squared distance; two values of a category are exactly 2 apart.

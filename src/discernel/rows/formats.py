@@ -1,4 +1,4 @@
-"""What can be read: endings of files, compressed text, sizes, marks of missing cells."""
+"""Formats of files: endings, compressed text, sizes, names of columns."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def file_stamp(path: Path, name: str | None = None) -> tuple[int, int]:
     path : Path
         The file.
     name : str, optional
-        What it is called in the error; its path by default.
+        The name for the error; the path by default.
     """
     facts = path.stat()
     if facts.st_size == 0:
@@ -104,12 +104,12 @@ def check_file(path: Path) -> tuple[int, int]:
     return file_stamp(path, path.name)
 
 
-def import_pandas() -> Any:
-    """Return the module pandas, or raise an error that names the extra."""
+def import_pandas(need: str = "Reading files needs pandas") -> Any:
+    """Return the module pandas, or raise an error that says what needs it and names the extra."""
     try:
         import pandas as pd
     except ImportError as error:
-        raise missing_extra("Reading files needs pandas", "app") from error
+        raise missing_extra(need, "app") from error
     return pd
 
 

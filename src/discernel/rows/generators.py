@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from discernel.arrays import FloatArray
-from discernel.exceptions import InvalidInputError
+from discernel.exceptions import check_count
 
 #: Which two base waves a class mixes, numbered as in the file of the UCI repository.
 WAVES_OF_CLASS = ((1, 2), (0, 2), (0, 1))
@@ -57,8 +56,8 @@ def make_waveform(
     >>> X.shape
     (300, 21)
     """
-    _check_count("n_samples", n_samples, 1)
-    _check_count("n_noise_features", n_noise_features, 0)
+    check_count("n_samples", n_samples, 1)
+    check_count("n_noise_features", n_noise_features, 0)
     random = check_random_state(random_state)
     y = random.randint(3, size=n_samples).astype(np.int64)
     share = random.uniform(size=(n_samples, 1))
@@ -66,11 +65,6 @@ def make_waveform(
     X = random.standard_normal((n_samples, 21 + n_noise_features))
     X[:, :21] += share * first + (1.0 - share) * second
     return X, y
-
-
-def _check_count(name: str, given: Any, least: int) -> None:
-    if isinstance(given, bool) or not isinstance(given, Integral) or given < least:
-        raise InvalidInputError(f"{name} must be an integer of at least {least}. Got {given!r}.")
 
 
 def make_monks(problem: int) -> tuple[FloatArray, NDArray[np.int64]]:

@@ -40,13 +40,13 @@ class OpenedFile:
     dataset : Dataset
         The rows, as a table of numbers and categories, and labels.
     preparation : Preparation
-        What its columns are taken for.
+        The kinds of its columns.
     target : str
         The column with the labels.
     notes : tuple of str
         How it was read, what was done, and what looks odd and is no error.
     columns : dict of str to str
-        What became of every column of the file, in words.
+        The use of every column of the file, in words.
     identifiers : tuple of str
         Columns that are left out because they tell rows apart and no classes.
     """
@@ -84,7 +84,7 @@ def open_file(
     target : str, optional
         The column with the labels; where it is called target, class, label or y, it is found.
     name : str, optional
-        What to call the data set; by default the name of the file without its ending.
+        The name of the data set; by default that of the file without its ending.
     drop : sequence of str
         Columns to leave out.
     categorical : sequence of str
@@ -214,7 +214,7 @@ def find_target(columns: Sequence[str], target: str | None, where: str) -> str:
     target : str or None
         The one that is meant; None where its name says so.
     where : str
-        What the file is called in messages.
+        The name of the file, for messages.
     """
     if target is None:
         guesses = [column for column in columns if str(column).lower() in TARGET_NAMES]
@@ -265,7 +265,7 @@ def rows_with_labels(table: Any, target: str, where: str) -> tuple[Any, NDArray[
     target : str
         The column with the labels.
     where : str
-        What the table is called in messages.
+        The name of the table, for messages.
     """
     absent, notes = table[target].isna(), []
     if absent.any():

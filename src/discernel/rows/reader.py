@@ -64,9 +64,9 @@ class RowReader:
     takes_tables : bool
         Whether rows may have categories, text and missing cells.
     encoder : TableEncoder or None
-        What turns a table into numbers; None where training rows were numbers.
+        The encoder of tables; None where training rows were numbers.
     medians : ndarray of shape (n_features,) or None
-        What missing cells become, where training rows were numbers without any.
+        Fill values of missing cells, where training rows were numbers without any.
     is_number : tuple of bool or None
         Which columns held numbers; None where all did.
     n_matrices : int
@@ -234,7 +234,7 @@ def check_rows(
     X : array-like of shape (n_rows, n_features)
         Rows, or kernels between rows.
     kernels : list of Kernel
-        What takes them.
+        The kernels that take the rows.
     estimator : str
         The name of a class, for messages.
     n_matrices : int, optional
@@ -277,7 +277,7 @@ def check_rows(
 
 @contextmanager
 def hint(X: Any, takes_tables: bool) -> Iterator[None]:
-    """Say what takes missing cells and text, where these are refused; name large numbers."""
+    """Add advice to errors about missing cells and text; name numbers that are too large."""
     try:
         yield
     except OverflowError:

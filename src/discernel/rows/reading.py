@@ -130,7 +130,7 @@ def read_table(
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """Say which file it is that cannot be read."""
+    """Raise errors that name the file."""
     try:
         yield
     except (import_arrow().ArrowException, OSError) as error:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import convert_rows, is_frame, is_sparse, memory_limit, n_rows
-from discernel.exceptions import InvalidInputError
+from discernel.exceptions import InvalidInputError, check_count
 from discernel.progress.deadline import is_late
 from discernel.rows.chunks import (
     Chunk,
@@ -71,7 +71,7 @@ class Source(ABC):
         Parameters
         ----------
         reduction : Reduction
-            What is summed up. Here one chunk after another is added, as long as there is time;
+            The summary. Here one chunk after another is added, as long as there is time;
             where chunks lie on several machines, sums of each are merged.
         report : callable, optional
             Told how many rows are done, after every chunk.
@@ -107,10 +107,10 @@ def rows_of_a_chunk(n_columns: int, asked: int | None) -> int:
     n_columns : int
         The numbers in a row.
     asked : int or None
-        What the user wants; None for whatever is good.
+        The number that the user gave; None for a default.
     """
-    if asked is not None and not (isinstance(asked, (int, np.integer)) and asked >= 1):
-        raise InvalidInputError(f"chunk_rows must be a whole number above 0. Got {asked!r}.")
+    if asked is not None:
+        check_count("chunk_rows", asked)
     memory, row = memory_limit() or np.inf, 8 * max(1, n_columns)
     most = int(min(memory * _CHUNK_SHARE, 2**40) // row)
     if most < 1:
@@ -133,13 +133,13 @@ class ArraySource(Source):
     X : array, sparse matrix or dataframe of shape (n_samples, n_features)
         The rows. Those of a memory-mapped array are read when they are needed.
     y : array-like of shape (n_samples,), optional
-        What is to be predicted.
+        The labels.
     weights : array-like of shape (n_samples,), optional
         How much each row counts.
     chunk_rows : int, optional
         Rows of a chunk.
     name : str
-        What to call the rows in errors.
+        The name of the rows, for errors.
     """
 
     def __init__(
@@ -278,7 +278,7 @@ class Layout:
         drop : sequence of str
             Columns to leave out.
         where : str
-            What the rows are called in messages.
+            The name of the rows, for messages.
         """
         if is_frame(X):
             rest, _, _ = split_frame(X, target, weights, drop, where)
@@ -348,7 +348,7 @@ def split_frame(
     drop : sequence of str
         Columns to leave out.
     where : str
-        What the rows are called in messages.
+        The name of the rows, for messages.
     """
     if not is_frame(frame):
         raise InvalidInputError(

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from discernel.arrays import convert_rows, is_frame, is_sparse, n_rows
-from discernel.exceptions import InvalidInputError, missing_extra
+from discernel.exceptions import InvalidInputError
 from discernel.kernels import (
     RBF,
     Jaccard,
@@ -31,7 +31,7 @@ from discernel.kernels.columns import (
     is_missing,
     take_columns,
 )
-from discernel.rows.formats import view_slices
+from discernel.rows.formats import import_pandas, view_slices
 
 #: Entries of a matrix and its transpose that differ by less than this share are the same.
 _SYMMETRIC = 1e-8
@@ -177,12 +177,7 @@ def _joined_arrays(named: dict[str, Any]) -> JoinedViews:
 
 
 def _joined_frames(named: dict[str, Any]) -> JoinedViews:
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise missing_extra(
-            "Views that are not all arrays of numbers need pandas", "app"
-        ) from error
+    pd = import_pandas("Views that are not all arrays of numbers need pandas")
     indices = {name: view.index for name, view in named.items() if hasattr(view, "iloc")}
     first = next(iter(indices), None)
     for name, index in indices.items():
@@ -223,7 +218,7 @@ def refuse_views(X: Any, y: Any = None) -> None:
     Parameters
     ----------
     X : anything
-        What an estimator was given for its rows.
+        The rows that an estimator was given.
     y : sequence, optional
         The labels, one per row.
     """
@@ -251,7 +246,7 @@ def source_kernels(sources: Any, kernels: Any = "auto", table: Any = None) -> di
     Parameters
     ----------
     sources : JoinedViews, or mapping of source name to columns
-        What `join_views` returned, or columns as ``kernel.on`` takes them.
+        Returned by `join_views`, or columns as ``kernel.on`` takes them.
     kernels : "auto", kernel, list of kernels, or mapping of source name to one of these
         The kernels of every source, or those of each. ``"auto"`` looks at the table:
 

@@ -86,7 +86,7 @@ class KernelChoice:
     kind : str
         Its name, such as ``"rbf"``.
     options : tuple of (name, value)
-        What it is made with. ``standardize`` (by default true for kernels of distances and inner
+        Its parameters. ``standardize`` (by default true for kernels of distances and inner
         products) says whether columns are divided by their spread; ``file`` of a ``lookup`` is a
         CSV file with a matrix, and names in its first line and first column.
     """
@@ -102,7 +102,7 @@ class SourceChoice:
     Attributes
     ----------
     name : str
-        What it is called.
+        Its name.
     columns : tuple of str
         Names or patterns.
     kernels : tuple of KernelChoice
@@ -156,7 +156,7 @@ class SourceChoice:
 
 @dataclass(frozen=True)
 class ViewsFile:
-    """What ``views.toml`` says.
+    """The content of ``views.toml``.
 
     Attributes
     ----------
@@ -327,7 +327,7 @@ def build_kernels(views: ViewsFile, table: Any) -> dict[str, Kernel]:
     Parameters
     ----------
     views : ViewsFile
-        What `read_views` returned.
+        Returned by `read_views`.
     table : DataFrame
         The training rows, with what `join_files` added.
     """
@@ -388,7 +388,7 @@ def join_files(views: ViewsFile, table: Any) -> Any:
     Parameters
     ----------
     views : ViewsFile
-        What `read_views` returned.
+        Returned by `read_views`.
     table : DataFrame
         The rows, in training or in prediction, with the keys among their columns.
     """

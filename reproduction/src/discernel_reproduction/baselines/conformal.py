@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from discernel.arrays import FloatArray, blas_threads
 from discernel.bank import gram_stack
-from discernel.bank.checks import check_grams
+from discernel.bank.grams import check_grams
 from discernel.estimators.base import BaseKernelEstimator
 from discernel.exceptions import InvalidInputError, check_number, unknown_choice
 from discernel.kernels import kernel_names

@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from discernel.arrays import FloatArray, blas_threads, n_rows
-from discernel.bank.checks import check_grams
+from discernel.bank.grams import check_grams
 from discernel.estimators.base import BaseKernelEstimator
 from discernel.exceptions import InvalidInputError, check_count
 from discernel.learn.training import check_training

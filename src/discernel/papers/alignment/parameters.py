@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from discernel.arrays import FloatArray, as_rows, blas_threads, n_rows, on_host
 from discernel.bank import DenseBank
-from discernel.bank.checks import check_grams
+from discernel.bank.grams import check_grams
 from discernel.exceptions import (
     ConvergenceWarning,
     InvalidInputError,
