@@ -24,7 +24,9 @@ from discernel.discriminant import (
     HeldOutScores,
     _calibrated,
     _interval,
+    held_out_likelihoods,
     held_out_log_posterior,
+    mix_links,
 )
 from discernel.kernels import RBF, Linear
 from discernel.learn import Candidate
@@ -41,7 +43,7 @@ def discriminant_of(right, weights=None):
     """
     codes = np.arange(len(right)) % 2
     scores = np.where(codes == 1, 8.0, -8.0)
-    return Discriminant(
+    found = Discriminant(
         dual_coef=np.empty((0, 1)),
         intercept=np.zeros(1),
         means=np.array([[-8.0], [8.0]]),
@@ -53,6 +55,12 @@ def discriminant_of(right, weights=None):
         training_weights=weights,
         class_scores=np.array([[-1.0], [1.0]]),
     )
+    return with_mixture(found)
+
+
+def with_mixture(found):
+    """Return a discriminant whose probabilities are those of a mixture of its links."""
+    return replace(found, mixture=mix_links(found, None, np.empty((len(found.training_codes), 0))))
 
 
 EVEN = Decision(np.array([0.5, 0.5]), np.zeros(2))
@@ -74,20 +82,23 @@ def test_the_interval_is_wilsons_a_tenth_wider(n_right, n):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_rows_are_predicted_by_the_classes_of_other_folds(n_classes):
-    """With even priors, as linear discriminant analysis of the scores of the other folds does."""
+    """Gaussian classes: as linear discriminant analysis of the scores of the other folds does."""
     rng = np.random.default_rng(n_classes)
     target = ClassTarget.from_labels(np.arange(120) % n_classes)
     scores = target.scores + 0.8 * rng.standard_normal((120, n_classes - 1))
     found, _ = _calibrated(scores, target, target.class_scores)
     even = Decision(np.full(n_classes, 1.0 / n_classes), np.zeros(n_classes))
-    folds, right = deal_folds(scores, target.codes, 5), []
+    folds, (gaussian, _) = held_out_likelihoods(found, None)
+    np.testing.assert_array_equal(folds, deal_folds(scores, target.codes, 5))
     for fold in range(5):
         outside, inside = folds != fold, folds == fold
         lda = LinearDiscriminantAnalysis(priors=even.priors)
         lda.fit(scores[outside], target.codes[outside])
-        right += (lda.predict(scores[inside]) == target.codes[inside]).tolist()
-    expected = Expectation.of(found, even, "folds")
-    assert expected.accuracy == pytest.approx(np.mean(right))
+        np.testing.assert_array_equal(gaussian[inside].argmax(axis=1), lda.predict(scores[inside]))
+    expected = Expectation.of(with_mixture(found), even, "folds")
+    assert expected.accuracy == pytest.approx(
+        np.mean(gaussian.argmax(axis=1) == target.codes), abs=0.02
+    )
     assert 0.6 < expected.accuracy < 1.0
     assert (expected.n_rows, expected.where) == (120, "folds")
 
@@ -97,7 +108,7 @@ def test_a_row_that_is_alone_in_its_class_counts_as_wrong():
     target = ClassTarget(np.arange(3), codes)
     rng = np.random.default_rng(0)
     scores = target.class_scores[codes] + 0.1 * rng.standard_normal((61, 2))
-    found, _ = _calibrated(scores, target, target.class_scores)
+    found = with_mixture(_calibrated(scores, target, target.class_scores)[0])
     posterior = held_out_log_posterior(found, Decision(np.full(3, 1 / 3), np.zeros(3)))
     assert posterior[-1].argmax() != 2
     expected = Expectation.of(found, Decision(np.full(3, 1 / 3), np.zeros(3)), "folds")

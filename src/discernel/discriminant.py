@@ -121,8 +121,8 @@ class Discriminant:
     def log_likelihood(self, scores: FloatArray) -> FloatArray:
         """Return log p(x | class) up to a constant of the row, of shape (n_rows, n_classes)."""
         if self.mixture is not None:
-            return self.mixture.link.logits(scores)
-        return self.gaussian.logits(self.coordinates(scores))
+            return self.mixture.link.log_likelihood(scores)
+        return self.gaussian.log_likelihood(self.coordinates(scores))
 
     def log_posterior(self, scores: FloatArray, priors: FloatArray) -> FloatArray:
         """Return log p(class | x) up to a constant of the row, of shape (n_rows, n_classes)."""
@@ -284,53 +284,60 @@ def _with_mixture(
         dual_coef=coef,
         intercept=intercept,
         training_scores=np.hstack([scores, logits]),
-        mixture=_mixed(found, basis, logits),
+        mixture=mix_links(found, basis, logits),
     )
 
 
-def _mixed(found: Discriminant, basis: FloatArray | None, logits: FloatArray) -> Mixture:
+def mix_links(found: Discriminant, basis: FloatArray | None, logits: FloatArray) -> Mixture:
     """Return the links of held-out scores, mixed by how well they predict the classes of rows.
 
     The rows are divided into folds. Links for the rows of a fold are those of the other folds, so
     that nothing has seen a label that it is compared with. Weights of the links are those of all
     rows, and for held-out probabilities those of the other folds.
+
+    Parameters
+    ----------
+    found : Discriminant
+        Gaussian classes.
+    basis : ndarray of shape (n_classes - 1, n_components) or None
+        The directions in which scores vary; None: all.
+    logits : ndarray of shape (n_rows, n_classes - 1) or (n_rows, 0)
+        Those of a kernel logistic regression, relative to the first class; empty: there is none.
     """
-    scores, target, shares = found.training_scores, found.training, found.training.shares
-    folds, predicted = _held_out_logits(found, basis)
+    scores, target = found.training_scores, found.training
+    log_shares, (folds, predicted) = np.log(target.shares), held_out_likelihoods(found, basis)
     if logits.shape[1]:
-        first = np.zeros((len(logits), 1))
-        predicted = np.concatenate([predicted, np.hstack([first, logits])[None]])
+        own = np.pad(logits, ((0, 0), (1, 0))) - log_shares
+        predicted = np.concatenate([predicted, own[None]])
     known = np.isfinite(predicted[0])
-    unlikely = predicted.max(axis=2, keepdims=True) + 2.0 * LEAST_LOG
-    finite = np.where(known, predicted, unlikely)
+    # A class that the other folds do not know is as unlikely as any can be.
+    finite = np.where(known, predicted, predicted.max(axis=2, keepdims=True) + 2.0 * LEAST_LOG)
     usable = known[np.arange(len(known)), target.codes]
     held_out = np.empty_like(finite[0])
 
-    def weights(rows: NDArray[np.bool_], n_links: int) -> FloatArray:
-        return mixture_weights(finite[:n_links, rows], target.part(np.flatnonzero(rows)))
+    def weights(rows: NDArray[np.bool_], n_links: int = len(finite)) -> FloatArray:
+        part = target.part(np.flatnonzero(rows))
+        return mixture_weights(finite[:n_links, rows], part, log_shares)
 
     for fold in np.unique(folds):
         inside = folds == fold
-        own = weights(usable & ~inside, len(finite))
-        held_out[inside] = np.tensordot(own, finite[:, inside], 1)
-    links = _links(found, scores, target)
-    mixed, of_scores = weights(usable, len(finite)), weights(usable, 2)
-    score_link = _summed(of_scores, links)
+        held_out[inside] = np.tensordot(weights(usable & ~inside), finite[:, inside], 1)
+    links, mixed = _links(found, scores, target), weights(usable)
     whole = _summed(mixed[:2], links)
-    extra = mixed[2:].sum() * np.eye(target.n_classes)[1:][: logits.shape[1]]
-    log_shares = np.log(shares)
+    extra = mixed[2:].sum() * np.eye(target.n_classes)[1 : 1 + logits.shape[1]]
+    constants = whole.constants - mixed[2:].sum() * log_shares
     return Mixture(
         dict(zip(LINKS, mixed.tolist(), strict=False)),
-        Link(np.vstack([whole.slopes, extra]), whole.constants - log_shares),
-        Link(score_link.slopes, score_link.constants - log_shares),
-        np.where(known, held_out - log_shares, -np.inf),
+        Link(np.vstack([whole.slopes, extra]), constants),
+        _summed(weights(usable, 2), links),
+        np.where(known, held_out, -np.inf),
     )
 
 
-def _held_out_logits(
+def held_out_likelihoods(
     found: Discriminant, basis: FloatArray | None
 ) -> tuple[NDArray[np.intp], FloatArray]:
-    """Return the fold of each row, and its logits by links that were learned without its fold.
+    """Return the fold of each row, and its log-likelihoods by links of the other folds.
 
     Of shape (2, n_rows, n_classes); −inf for classes that have all of their rows in the fold.
     """
@@ -346,17 +353,17 @@ def _held_out_logits(
         predicted[:, inside[:, None], known] = 0.0
         if len(known) > 1:
             other, _ = _calibrated(scores[outside], part, class_scores[known], basis)
-            for logits, link in zip(predicted, _links(other, scores[outside], part), strict=True):
-                logits[np.ix_(inside, known)] = link.logits(scores[inside])
+            for found_here, link in zip(
+                predicted, _links(other, scores[outside], part), strict=True
+            ):
+                found_here[np.ix_(inside, known)] = link.log_likelihood(scores[inside])
     return folds, predicted
 
 
 def _links(found: Discriminant, scores: FloatArray, target: ClassTarget) -> list[Link]:
     """Return Gaussian classes and the logistic regression on scores, as links from scores."""
-    gaussian = found.gaussian
-    gaussian = Link(gaussian.slopes, gaussian.constants + np.log(target.shares))
-    logistic = logistic_link(gaussian, found.coordinates(scores), target)
-    return [found.from_scores(link) for link in (gaussian, logistic)]
+    logistic = logistic_link(found.gaussian, found.coordinates(scores), target)
+    return [found.from_scores(link) for link in (found.gaussian, logistic)]
 
 
 def _summed(weights: FloatArray, links: list[Link]) -> Link:
@@ -885,7 +892,7 @@ class ClassHead(Head):
         link = found.linear if found.mixture is None else found.mixture.score_link
 
         def loss(scores: FloatArray) -> FloatArray:
-            told = log_softmax(link.logits(scores) + self.decision.log_priors, axis=1)
+            told = log_softmax(link.log_likelihood(scores) + self.decision.log_priors, axis=1)
             return np.asarray(-np.maximum(told[rows, labels], _LEAST_LOSS_LOG))
 
         return loss

@@ -1,6 +1,6 @@
-"""Links: from the scores of rows to log-probabilities of their classes, and their mixture.
+"""Links: from the scores of rows to log-likelihoods of their classes, and their mixture.
 
-Every link is linear in the scores, and so is their mixture, which adds their logits with weights.
+Every link is linear in the scores, and so is their mixture, which is their weighted sum.
 A model with several links therefore stays one kernel machine with one matrix of coefficients.
 """
 
@@ -27,7 +27,7 @@ _TINY = 1e-300
 
 
 class Link(NamedTuple):
-    """Logits of the classes, linear in scores: ``scores @ slopes + constants``.
+    """log p(x | class) up to a constant of the row: ``scores @ slopes + constants``.
 
     Attributes
     ----------
@@ -38,8 +38,8 @@ class Link(NamedTuple):
     slopes: FloatArray
     constants: FloatArray
 
-    def logits(self, scores: FloatArray) -> FloatArray:
-        """Return the logits of rows, of shape (n_rows, n_classes)."""
+    def log_likelihood(self, scores: FloatArray) -> FloatArray:
+        """Return the log-likelihoods of rows, of shape (n_rows, n_classes)."""
         return np.asarray(scores @ self.slopes + self.constants)
 
 
@@ -65,13 +65,14 @@ class KernelLogistic(NamedTuple):
 def logistic_link(start: Link, coordinates: FloatArray, target: ClassTarget) -> Link:
     """Return the logistic regression of the classes on held-out scores, drawn to another link.
 
-    It minimises Σ_i −log p_i + ½‖V − V₀‖²/mean(V₀²) + ½‖b − b₀‖² over slopes V and constants b,
-    with V₀ and b₀ those of ``start``.
+    With shares of the classes π and z the coordinates of a row, p is the softmax of zV + b + log π.
+    Slopes V and constants b minimise Σ_i −log p_i + ½‖V − V₀‖²/mean(V₀²) + ½‖b − b₀‖², with V₀ and
+    b₀ those of ``start``.
 
     Parameters
     ----------
     start : Link
-        The link that it is drawn to, from coordinates to logits.
+        The link that it is drawn to, from coordinates.
     coordinates : ndarray of shape (n_rows, n_components)
         The scores in coordinates in which the covariance within classes is the identity.
     target : ClassTarget
@@ -83,41 +84,48 @@ def logistic_link(start: Link, coordinates: FloatArray, target: ClassTarget) -> 
     weights = _counts(target)
     features = np.hstack([np.sqrt(spread) * coordinates, np.ones((len(coordinates), 1))])
     features *= np.sqrt(weights)[:, None]
-    problem = LogisticProblem(target.codes, target.n_classes, weights, start.logits(coordinates))
+    logits = start.log_likelihood(coordinates) + np.log(target.shares)
+    problem = LogisticProblem(target.codes, target.n_classes, weights, logits)
     fit = problem.minimize(feature_preconditioner(features, problem.variance, 1.0), 1.0)
     found = features.T @ fit.coef
     return Link(start.slopes + np.sqrt(spread) * found[:-1], start.constants + found[-1])
 
 
-def mixture_weights(logits: FloatArray, target: ClassTarget) -> FloatArray:
-    """Return weights v ≥ 0 of links with which Σ_j v_j·(logits of link j) has the least log-loss.
+def mixture_weights(
+    likelihoods: FloatArray, target: ClassTarget, log_priors: FloatArray
+) -> FloatArray:
+    """Return the weights v ≥ 0 of links whose weighted sum has the least log-loss.
 
-    Drawn to equal weights. As in the sharpness of Gaussian classes, one row in n + 2 counts as one
-    of the likeliest other class: n rows without an error do not rule out an error of 1/n.
+    Probabilities are the softmax of Σ_j v_j l_j + log π, with l_j the log-likelihoods by link j.
+    Weights are drawn to equal ones. As for the sharpness of Gaussian classes, one row in n + 2
+    counts as one of the likeliest other class: n rows without an error do not rule out an error of
+    1/n.
 
     Parameters
     ----------
-    logits : ndarray of shape (n_links, n_rows, n_classes)
-        Held-out logits of every link.
+    likelihoods : ndarray of shape (n_links, n_rows, n_classes)
+        Held-out log-likelihoods by every link.
     target : ClassTarget
         The classes of the rows.
+    log_priors : ndarray of shape (n_classes,)
+        log π.
     """
-    n_links, rows = len(logits), np.arange(target.n_samples)
+    n_links, rows = len(likelihoods), np.arange(target.n_samples)
     counts, equal = _counts(target), np.full(n_links, 1.0 / n_links)
     doubt = 1.0 / (target.row_weights.effective + 2.0)
-    others = logits.mean(axis=0)
+    others = likelihoods.mean(axis=0) + log_priors
     others[rows, target.codes] = -np.inf
-    truth = (1.0 - doubt) * logits[:, rows, target.codes]
-    truth += doubt * logits[:, rows, others.argmax(axis=1)]
+    truth = (1.0 - doubt) * likelihoods[:, rows, target.codes]
+    truth += doubt * likelihoods[:, rows, others.argmax(axis=1)]
     along = truth @ counts
 
     def loss(weights: FloatArray) -> tuple[float, FloatArray]:
-        pooled = np.tensordot(weights, logits, 1)
-        total = logsumexp(pooled, axis=1)
-        probabilities = np.exp(pooled - total[:, None]) * counts[:, None]
+        logits = np.tensordot(weights, likelihoods, 1) + log_priors
+        total = logsumexp(logits, axis=1)
+        expected = np.exp(logits - total[:, None]) * counts[:, None]
         pull = _PULL * n_links * (weights - equal)
         value = counts @ total - weights @ along + 0.5 * pull @ (weights - equal)
-        return float(value), np.sum(logits * probabilities, axis=(1, 2)) - along + pull
+        return float(value), np.sum(likelihoods * expected, axis=(1, 2)) - along + pull
 
     bounds = [(0.0, None)] * n_links
     options = {"ftol": 1e-14, "gtol": 1e-10}
