@@ -341,8 +341,8 @@ def held_out_likelihoods(
 
     Of shape (2, n_rows, n_classes); −inf for classes that have all of their rows in the fold.
     """
-    scores, target, class_scores = found.training_scores, found.training, found.class_scores
-    assert class_scores is not None
+    scores, target = found.training_scores, found.training
+    class_scores = np.asarray(found.class_scores)
     many = target.n_samples >= _MANY_PER_CLASS * target.n_classes
     folds = deal_folds(scores, target.codes, _FOLDS if many else _FOLDS_OF_FEW)
     predicted = np.full((2, target.n_samples, target.n_classes), -np.inf)

@@ -9,12 +9,7 @@ from discernel.arrays import FloatArray
 from discernel.default.sample import Positions
 from discernel.links import KernelLogistic
 from discernel.programs.lambdas import search_lambda
-from discernel.programs.logistic import (
-    LogisticFit,
-    LogisticProblem,
-    Preconditioner,
-    kernel_preconditioner,
-)
+from discernel.programs.logistic import LogisticFit, LogisticProblem, kernel_preconditioner
 from discernel.targets import ClassTarget
 
 #: λ to choose from, in half decades around a start: this share of that of least squares, or more.
@@ -23,11 +18,8 @@ _GRID = tuple(10.0 ** (step / 2) for step in range(8, -10, -1))
 _MIDDLE = 8
 #: No λ is smaller.
 _LEAST = 1e-7
-#: How far λ may be from the ridge of a preconditioner, as a factor.
-_NEAR = 30.0
-#: The relative decrease of the objective that a step is taken for: in a search, and in the fit that
-#: predicts.
-_ROUGH, _FINE = 1e-5, 1e-8
+#: The relative decrease of the objective that a step is taken for, in a search and in the end.
+_ROUGH, _FINE = 1e-6, 1e-9
 
 
 class LogitSearch:
@@ -62,12 +54,12 @@ class LogitSearch:
         """
         target = self._target
         outside = np.setdiff1d(np.arange(target.n_samples), inside)
-        path = _Path(target.part(outside), kernel[np.ix_(outside, outside)])
+        square = kernel[np.ix_(outside, outside)]
         cross = kernel[np.ix_(inside, outside)] / self._roots[inside][:, None]
-        part = target.part(inside)
+        part, others = target.part(inside), target.part(outside)
 
         def loss(regularization: float) -> float:
-            fit = path.fit(regularization, _ROUGH)
+            fit = _fit(others, square, regularization, _ROUGH)
             logits = cross @ fit.coef + fit.intercept
             every = np.zeros((target.n_samples, target.n_classes))
             self._logits.setdefault(regularization, every)[inside] = logits
@@ -91,7 +83,7 @@ class LogitSearch:
         """
         losses = {lam: _log_loss(logits, self._target) for lam, logits in self._logits.items()}
         best = min(losses, key=lambda lam: losses[lam])
-        fit, held_out = _Path(self._target, kernel).fit(best, _FINE), self._logits[best]
+        fit, held_out = _fit(self._target, kernel, best, _FINE), self._logits[best]
         coef = self._roots[:, None] * fit.coef
         return KernelLogistic(
             coef[:, 1:] - coef[:, :1],
@@ -100,25 +92,14 @@ class LogitSearch:
         )
 
 
-class _Path:
-    """Fits to the same rows for several λ, each from the one before."""
+def _fit(target: ClassTarget, kernel: FloatArray, regularization: float, tol: float) -> LogisticFit:
+    """Return the regression for one λ.
 
-    def __init__(self, target: ClassTarget, kernel: FloatArray) -> None:
-        self._kernel = kernel
-        weights = target.row_weights.values
-        self._problem = LogisticProblem(target.codes, target.n_classes, weights)
-        self._before: LogisticFit | None = None
-        self._preconditioner: Preconditioner | None = None
-
-    def fit(self, regularization: float, tol: float) -> LogisticFit:
-        """Return the fit for a λ."""
-        known = self._preconditioner
-        if known is None or not 1.0 / _NEAR < regularization / known.ridge < _NEAR:
-            known = kernel_preconditioner(self._kernel, self._problem.variance, regularization)
-        self._preconditioner = known
-        fit = self._problem.minimize(known, regularization, start=self._before, tol=tol)
-        self._before = fit
-        return fit
+    From the same start for every λ: what is found does not depend on the λ that were tried before.
+    """
+    problem = LogisticProblem(target.codes, target.n_classes, target.row_weights.values)
+    preconditioner = kernel_preconditioner(kernel, problem.variance, regularization)
+    return problem.minimize(preconditioner, regularization, tol=tol)
 
 
 def _log_loss(logits: FloatArray, target: ClassTarget) -> float:

@@ -126,7 +126,6 @@ class LogisticProblem:
         preconditioner: Preconditioner,
         regularization: float,
         *,
-        start: LogisticFit | None = None,
         tol: float = 1e-10,
     ) -> LogisticFit:
         """Return the fit for one λ.
@@ -137,8 +136,6 @@ class LogisticProblem:
             That of the kernel, with a ridge near λ.
         regularization : float
             λ.
-        start : LogisticFit, optional
-            The fit for another λ.
         tol : float, default=1e-10
             The least decrease, relative to the weight of all rows, that a step is taken for.
 
@@ -150,7 +147,7 @@ class LogisticProblem:
         Kr = (q − ρr)/v is known too, so that a step takes one solve and the objective along it
         none.
         """
-        point = _Point.of(self, regularization, self.start() if start is None else start)
+        point = _Point.of(self, regularization, self.start())
         pairs: list[_Pair] = []
         least = tol * float(self.weights.sum())
         for _ in range(_MOST_STEPS):
@@ -264,7 +261,8 @@ def _line_search(point: _Point, step: _Step, slope: float) -> _Point | None:
     """Return the point after a step that decreases the objective enough; None where none does."""
     length = 1.0
     while length > _LEAST_STEP:
-        after = point.after(step, length)
+        with np.errstate(over="ignore", invalid="ignore"):  # too long a step is halved
+            after = point.after(step, length)
         if after.value <= point.value + _SUFFICIENT * length * slope:
             return after
         length /= 2.0
