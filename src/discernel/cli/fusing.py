@@ -47,7 +47,7 @@ def fit_views(data: Data, views: Path, learner: Learner) -> SavedModel:
             "--categorical or --numeric."
         )
     meant, path = read_views(views), Path(data.file["path"])
-    read = read_table(path, {data.file.get("target")}.__contains__)
+    read = read_table(path, (data.file.get("target"),))
     target = find_target(list(read.frame.columns), data.file.get("target"), path.name)
     table, y, notes = rows_with_labels(read.frame, target, path.name)
     if target in _named(meant, table):
