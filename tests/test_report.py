@@ -587,7 +587,7 @@ def test_words_say_who_is_ahead_and_whether_it_means_anything():
     )
     for few in ([0.9], [0.9, 0.9]):  # nothing to judge by: one division, or no spread
         untold = sentence(x=few, y=[value - 0.25 for value in few])
-        assert "the divisions cannot tell whether a difference is chance" in untold
+        assert "the splits cannot tell whether a difference is chance" in untold
     fixed = sentence(x=good, y=(0.94, 0.97, 0.94), z=[value - 0.5 for value in good])
     assert fixed.endswith("Statistically tied: y. Not tested: z.")
     four = sentence(**dict.fromkeys("abcd", good), e=(0.94, 0.97, 0.94))
@@ -692,7 +692,7 @@ def test_words_warn_of_few_divisions():
         found = [record("wine", method, i, 0.9) for method in "xy" for i in range(n)]
         return words.describe_power(summarize(found))
 
-    assert warning(3).startswith("Run 10 or more divisions: with three divisions only large")
+    assert warning(3).startswith("Run 10 or more splits: with three splits only large")
     assert warning(1) is warning(10) is None
 
 
@@ -715,7 +715,7 @@ def test_words_for_numbers():
     ]
     assert words.describe_splits(Splits(folds=5), 10).startswith("5-fold cross-validation, 2 times")
     assert words.describe_splits(Splits(train_size=50, stratify=False), 1) == (
-        "one division, 50 rows train, not stratified, seeds from 0"
+        "one split, 50 rows train, not stratified, seeds from 0"
     )
 
 

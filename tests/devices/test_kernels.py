@@ -43,6 +43,7 @@ from discernel.kernels import (
 )
 from discernel.kernels import device as device_kernels
 from discernel.kernels.pairs import CITY, INNER, SQUARED
+from discernel.kernels.terms import Atom, Decay, PairKind, Term
 
 torch = pytest.importorskip("torch")
 strict = pytest.importorskip("array_api_strict")
@@ -281,6 +282,39 @@ def test_the_kernels_of_a_sum_share_distances(torch_as_device, monkeypatch):
     )
     (RBF(width=1.0) + RBF(width=2.0) + RBF(width=4.0) * Exponential(width=1.0))(torch.rand(9, 2))
     assert len(made) == 1
+
+
+@dataclass(frozen=True)
+class Canberra(PairKind):
+    """Σ |x_l − z_l| / (1 + |x_l| + |z_l|), a pair of a user's."""
+
+    kind = "canberra"
+    is_distance = True
+
+    def tile(self, X, Z, out):
+        Z = X if Z is None else Z
+        return (np.abs(X[:, None] - Z) / (1.0 + np.abs(X[:, None]) + np.abs(Z))).sum(axis=2)
+
+    def diagonal(self, X):
+        return np.zeros(len(X))
+
+    def formula(self, X, Z, xp, steepness):
+        return xp.column_sums(lambda x, z: abs(x - z) / (1.0 + abs(x) + abs(z)), X, Z)
+
+
+@dataclass(frozen=True)
+class Near(Kernel):
+    def _terms(self, view):
+        return (Term(1.0, (Atom(Canberra(), view, Decay(0.5)),)),)
+
+
+def test_a_pair_of_ones_own_is_computed_there_by_its_formula(send, strips, monkeypatch):
+    X, Z = draw()
+    check(Near().on([3, 1]), X, Z, send)
+    expected, there, other = Near()(X, Z), send(X), send(Z)
+    if not device_of(there).is_host:
+        monkeypatch.setattr(Canberra, "tile", None)
+    assert_allclose(as_host(Near()(there, other)), expected, rtol=1e-12)
 
 
 def test_nested_kernels_are_dispatched_once(send, monkeypatch):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,16 @@ _OUT_OF_MEMORY = ("out of memory", "not enough memory", "can't allocate memory",
 #: How errors of a device are called, and how those without a name of their own begin.
 _NAMES = ("AcceleratorError", "CUDARuntimeError", "CUDADriverError", "CUBLASError", "CUSOLVERError")
 _BEGINNINGS = ("CUDA error", "cusolver error", "cuBLAS error", "Triton Error [CUDA]")
+
+
+def squared_difference(x: Any, z: Any) -> Any:
+    """Return (x − z)², without the digits that a product loses."""
+    return (x - z) ** 2
+
+
+def absolute_difference(x: Any, z: Any) -> Any:
+    """Return |x − z|."""
+    return abs(x - z)
 
 
 @dataclass(frozen=True)
@@ -175,6 +186,23 @@ class Device:
         except ImportError:
             return None
         return fused
+
+    @cached_property
+    def functions(self) -> Any:
+        """The functions of the library, and `column_sums`: what formulas of pairs of rows take."""
+        return SimpleNamespace(**vars(self.xp), column_sums=self.column_sums)
+
+    def column_sums(self, function: Callable[[Any, Any], Any], X: Any, Z: Any) -> Any:
+        """Return Σ_l function(x_l, z_l) for all rows, without an array of all columns."""
+        if self.fused is not None and function in (squared_difference, absolute_difference):
+            return self.fused.sums_of_differences(X.T, Z.T, function is squared_difference)
+        each = (slice(column, column + 1) for column in range(X.shape[1]))
+        return sum(function(X[:, column], Z[:, column].T) for column in each)
+
+    def put_columns(self, rows: NDArray[Any], *, single: bool = False) -> Any:
+        """Return rows, one column after another in memory where passes of our own run."""
+        values = self.put(rows, single=single)
+        return values if self.fused is None else values.T.contiguous().T
 
     def clear_diagonal(self, matrix: Any) -> Any:
         """Return a matrix with zeros on its diagonal, in its memory where that can be."""

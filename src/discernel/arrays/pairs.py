@@ -53,9 +53,6 @@ def squared_distances(X: Any, Z: Any | None = None) -> FloatArray:
     """Return ‖x − z‖² for all rows of X and Z, dense or CSR; exactly 0 on the diagonal of X, X."""
     X, Z = as_rows(X), None if Z is None or Z is X else as_rows(Z)
     if not is_sparse(X) and not is_sparse(Z):
-        if X.shape[1] == 1:  # exact, with nothing to prepare
-            difference = X - (X if Z is None else Z).T
-            return np.asarray(np.square(difference, out=difference))
         other = None if Z is None else ShiftedRows.of(Z)
         return ShiftedRows.of(X, other).squared_distances(other)
     return np.asarray(euclidean_distances(X, Z, squared=True), dtype=np.float64)

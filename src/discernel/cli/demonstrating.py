@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 from rich.text import Text
@@ -20,10 +19,10 @@ from discernel.cli.shared import (
 from discernel.compare.methods import find_method
 from discernel.compare.plan import Data, Plan, Splits
 from discernel.compare.report import write_report
-from discernel.compare.report.learned import importance_block
 from discernel.compare.runner import run
 from discernel.compare.store import Record, Store
 from discernel.compare.tables import Entry, ResultTable, mean_importances, summarize
+from discernel.show.facts import importance_block
 from discernel.show.terminal import plain_table, print_blocks
 from discernel.show.words import seconds
 from discernel.show.writing import make_folder_of
@@ -105,9 +104,9 @@ def _show(records: list[Record]) -> None:
     found = mean_importances(accuracy.records["few_columns", "discernel"])
     if found:
         out.print()
-        block = importance_block("columns that matter in few columns", found[:_MOST_COLUMNS])
+        title = "columns that matter in few columns"
         aside = "the four that decide, not the 16 of noise; share ± standard deviation"
-        print_blocks(out, [replace(block, aside=aside)])
+        print_blocks(out, [importance_block(title, found[:_MOST_COLUMNS], aside)])
     out.print(
         "\n[bold]Your own table:[/]  discernel compare data.csv --target COLUMN"
         "\n                 discernel fit data.csv --target COLUMN\n"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from rich.console import Console
 from rich.text import Text
@@ -12,11 +11,11 @@ from rich.text import Text
 from discernel.cli.show import escape
 from discernel.compare.compare import Comparison
 from discernel.compare.metrics import METRICS, PredictionMetric
-from discernel.compare.report.learned import importance_block
 from discernel.compare.report.screen import drawn_range
 from discernel.compare.report.words import DEFAULT, conclusion, span
 from discernel.compare.store import Record
 from discernel.compare.tables import Entry, failures, summarize
+from discernel.show.facts import importance_block
 from discernel.show.terminal import plain_table, print_blocks
 from discernel.show.words import count, seconds
 
@@ -69,9 +68,9 @@ def _show_importances(console: Console, found: Comparison) -> None:
         return
     method, columns = found.importances
     console.print()
-    block = importance_block(f"columns that matter to {method}", columns)
     aside = "share ± standard deviation over splits"
-    print_blocks(console, [replace(block, aside=aside).written()])
+    block = importance_block(f"columns that matter to {method}", columns, aside)
+    print_blocks(console, [block.written()])
 
 
 def show_failures(console: Console, records: Sequence[Record]) -> None:

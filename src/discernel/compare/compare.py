@@ -22,7 +22,6 @@ from discernel.compare.plan import Data, Plan, Splits
 from discernel.compare.runner import Summary, run
 from discernel.compare.store import Record, Store
 from discernel.compare.tables import (
-    ColumnImportance,
     Entry,
     ResultTable,
     mean_importances,
@@ -32,6 +31,7 @@ from discernel.compare.tasks import read
 from discernel.exceptions import InvalidInputError
 from discernel.rows.datasets import Dataset
 from discernel.rows.labelled import digest, open_file
+from discernel.show.facts import ImportanceFacts
 from discernel.show.writing import make_folder_of
 
 #: Where results go unless another place is named: a folder where the user works.
@@ -185,7 +185,7 @@ class Comparison:
         return [entry for name in self.table.datasets for entry in self.table.ranked(name)]
 
     @property
-    def importances(self) -> tuple[str, list[ColumnImportance]] | None:
+    def importances(self) -> tuple[str, list[ImportanceFacts]] | None:
         """The first method that learned which columns matter, and how much they do.
 
         The most important column comes first. None where no method learned it.

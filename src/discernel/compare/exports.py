@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -60,7 +59,10 @@ def comparison_json(found: Comparison, origin: Origin, conclusion: tuple[str, ..
     named = found.importances
     importances: list[dict[str, Any]] = []
     if named is not None:
-        importances = [{"method": named[0], **asdict(column)} for column in named[1]]
+        importances = [
+            {"method": named[0], "column": c.column, "mean": c.importance, "spread": c.std}
+            for c in named[1]
+        ]
     content = {
         "dataset": found.dataset.name,
         "metric": found.metric,
@@ -111,9 +113,9 @@ def _numbers(entry: Entry) -> dict[str, Any]:
 
 
 def _known(value: Any) -> Any:
-    """Return plain data with None for NaN, which JSON does not know and CSV leaves empty."""
-    if isinstance(value, Mapping):
-        return {key: _known(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_known(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    """Return plain data with None for numbers that are not finite: CSV leaves them empty."""
+    return json.loads(json.dumps(value), parse_constant=_nothing)
+
+
+def _nothing(name: str) -> None:
+    """Return None for NaN and Infinity, which JSON does not know."""

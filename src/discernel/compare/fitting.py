@@ -7,7 +7,7 @@ whose predictions are ``y_pred`` and, where there are any, ``scores`` and ``prob
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
 from typing import Any, Self
@@ -20,18 +20,14 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold, train_test_sp
 from sklearn.svm import SVC
 
 from discernel.arrays import FloatArray
-from discernel.bank import gram_stack
-from discernel.bank.grams import check_grams, is_constant
 from discernel.compare.store import Result
 from discernel.compare.tasks import Division
 from discernel.estimators import KernelDiscriminant, MultipleKernelDiscriminant
-from discernel.exceptions import InvalidInputError
 from discernel.inspection.facts import given_names
 from discernel.inspection.source_weights import kernel_sources, sum_by
 from discernel.kernels import (
     RBF,
     Kernel,
-    Precomputed,
     as_kernels,
     kernel_names,
     resolve_kernels,
@@ -73,7 +69,7 @@ def learner_kernels(views: Mapping[str, slice], criterion: str) -> Any:
 
 
 def fit_and_predict(estimator: Any, division: Division) -> Result:
-    """Fit an estimator, predict, and take what it says about its kernel."""
+    """Fit a classifier and predict the held-out rows, with scores and probabilities if it can."""
     start = time.perf_counter()
     estimator.fit(division.X_train, division.y_train)
     fitted = time.perf_counter()
@@ -86,55 +82,60 @@ def fit_and_predict(estimator: Any, division: Division) -> Result:
     probabilities = predictions.get("probabilities")
     if probabilities is not None and probabilities.shape[1] == 2:
         predictions.setdefault("scores", probabilities[:, 1])
-    names, weights = _weights(estimator)
     return Result(
         seconds_fit=fitted - start,
         seconds_predict=predicted - fitted,
-        weights=dict(zip(names, weights, strict=True)),
-        regularization=_number(getattr(estimator, "regularization_", None)),
-        gap=_number(getattr(estimator, "gap_", None)),
-        details=_details(getattr(estimator, "learned_kernel_", None))
-        | _sources(estimator, names)
-        | _importances(estimator, division)
-        | _embedding(estimator, division),
         predictions=predictions,
     )
 
 
-def _weights(estimator: Any) -> tuple[list[str], list[float]]:
-    """Return kernel names and weights; an estimator with one kernel has nothing to weigh."""
-    if not (hasattr(estimator, "kernel_weights_") and hasattr(estimator, "kernels")):
-        return [], []
+def fit_learner(estimator: MultipleKernelDiscriminant, division: Division) -> Result:
+    """Fit a learned kernel and predict, with all that a report shows of the kernel."""
+    found = fit_and_predict(estimator, division)
     # The names as given: resolved widths differ from one division to the next.
-    return given_names(estimator), estimator.kernel_weights_.tolist()
+    names, learned = given_names(estimator), estimator.learned_kernel_
+    details = {
+        "status": str(learned.status),
+        "n_iter": learned.n_iter,
+        "objective": learned.objective,
+        "history": [
+            [p.iteration, p.objective, p.gap, p.stage, p.regularization] for p in learned.history
+        ],
+        "leave_one_out": [[lam, error] for lam, error in learned.leave_one_out.items()],
+        "considered": [
+            [each.name, each.error, each.pull, each.regularization, each.strength, each.accuracy]
+            for each in learned.considered
+        ],
+    }
+    sources = kernel_sources(estimator.kernels_)
+    if 1 < len(set(sources)) < len(sources):  # sources with several kernels
+        details["sources"] = dict(zip(names, sources, strict=True))
+    if estimator.kernels == "auto":
+        details["feature_importances"] = _importances(estimator, division)
+    if division.is_first:
+        details["embedding"] = _embedding(estimator, division)
+    return replace(
+        found,
+        weights=dict(zip(names, estimator.kernel_weights_.tolist(), strict=True)),
+        regularization=estimator.regularization_,
+        gap=estimator.gap_,
+        details=details,
+    )
 
 
-def _sources(estimator: Any, names: list[str]) -> dict[str, Any]:
-    """Return the source of each kernel by its name, where sources have several kernels."""
-    sources = kernel_sources(estimator.kernels_) if names else []
-    if not 1 < len(set(sources)) < len(sources):
-        return {}
-    return {"sources": dict(zip(names, sources, strict=True))}
-
-
-def _importances(estimator: Any, division: Division) -> dict[str, Any]:
+def _importances(estimator: MultipleKernelDiscriminant, division: Division) -> dict[str, float]:
     """Return the importance of each column of the data to the default.
 
     Those of other fits are not asked for: they would take about as long as a fit with few kernels.
-    The importances of a forest mean something else.
     """
-    if not hasattr(estimator, "metric_"):
-        return {}
     importances = estimator.feature_importances_
     columns = division.columns or tuple(f"column {i}" for i in range(len(importances)))
     names, sums = sum_by(columns, importances)
-    return {"feature_importances": dict(zip(names, sums.tolist(), strict=True))}
+    return dict(zip(names, sums.tolist(), strict=True))
 
 
-def _embedding(estimator: Any, division: Division) -> dict[str, Any]:
-    """Return the first two discriminant coordinates of some rows, for one division."""
-    if not (division.is_first and hasattr(estimator, "discriminant_")):
-        return {}
+def _embedding(estimator: MultipleKernelDiscriminant, division: Division) -> dict[str, Any]:
+    """Return the first two discriminant coordinates of some training and held-out rows."""
     parts = [
         (estimator.transform(X[:_DRAWN])[:, :2], y[:_DRAWN], np.full(len(y[:_DRAWN]), held_out))
         for X, y, held_out in (
@@ -144,42 +145,10 @@ def _embedding(estimator: Any, division: Division) -> dict[str, Any]:
     ]
     coordinates, labels, held_out = (np.concatenate(part) for part in zip(*parts, strict=True))
     return {
-        "embedding": {
-            "coordinates": coordinates.round(3).tolist(),
-            "labels": [str(label) for label in labels],
-            "held_out": held_out.tolist(),
-            "explained": estimator.explained_variance_ratio_[:2].tolist(),
-        }
-    }
-
-
-def _number(value: Any) -> float | None:
-    return None if value is None else float(value)
-
-
-def _details(learned: Any) -> dict[str, Any]:
-    """Return what a report shows of a learned kernel beside its weights."""
-    if learned is None:
-        return {}
-    return {
-        "status": str(learned.status),
-        "n_iter": int(learned.n_iter),
-        "objective": _number(learned.objective),
-        "history": [
-            [p.iteration, p.objective, p.gap, p.stage, p.regularization] for p in learned.history
-        ],
-        "leave_one_out": [[lam, error] for lam, error in learned.leave_one_out.items()],
-        "considered": [
-            [
-                found.name,
-                found.error,
-                found.pull,
-                found.regularization,
-                found.strength,
-                found.accuracy,
-            ]
-            for found in learned.considered
-        ],
+        "coordinates": coordinates.round(3).tolist(),
+        "labels": [str(label) for label in labels],
+        "held_out": held_out.tolist(),
+        "explained": estimator.explained_variance_ratio_[:2].tolist(),
     }
 
 
@@ -190,86 +159,26 @@ def discriminant(division: Division, options: dict[str, Any]) -> Result:
     """Fit a `MultipleKernelDiscriminant`."""
     kernels = learner_kernels(division.views, options.get("criterion", "auto"))
     rows = division.as_read if kernels == "auto" else division
-    return fit_and_predict(MultipleKernelDiscriminant(kernels, **options), rows)
-
-
-class _Checked(Precomputed):
-    """A matrix known to be a kernel matrix, because it is part of one that was checked."""
-
-    trusted = True
-
-
-def search_kernels(
-    kernels: Sequence[Kernel],
-    X: NDArray[Any],
-    y: NDArray[Any],
-    machine: Callable[[Kernel], BaseEstimator],
-    grid: Mapping[str, Sequence[float]],
-    folds: Sequence[tuple[NDArray[np.intp], NDArray[np.intp]]],
-    n_jobs: int | None = None,
-) -> FloatArray:
-    """Return the cross-validated accuracy of each kernel with each value of one parameter.
-
-    NaN for a kernel that is constant on the rows of a fold. The search is on matrices, computed
-    once and known to be kernels: on rows it takes 1.4 times as long.
-
-    Parameters
-    ----------
-    kernels : sequence of Kernel
-        Resolved.
-    X, y : ndarray
-        Training rows and labels.
-    machine : callable
-        From a kernel to the classifier that is fitted with it.
-    grid : dict of str to sequence of float
-        The name of the parameter, and its values.
-    folds : sequence of (ndarray, ndarray)
-        Training and held-out rows.
-    n_jobs : int, optional
-        The processes that share the fits with a kernel.
-    """
-    names, (values,) = kernel_names(list(kernels)), grid.values()
-    near = [kernel.shifted(X) for kernel in kernels]  # the same once centred
-    grams, _ = check_grams(gram_stack(near, X), names, [kernel.trusted for kernel in kernels])
-    search = GridSearchCV(
-        machine(_Checked()), grid, cv=folds, n_jobs=n_jobs, refit=False, error_score="raise"
-    )
-    accuracies = np.full((len(grams), len(values)), np.nan)
-    for row, gram in zip(accuracies, grams, strict=True):
-        if not any(is_constant(gram[np.ix_(train, train)]) for train, _ in folds):
-            row[:] = search.fit(gram, y).cv_results_["mean_test_score"]
-    if np.isnan(accuracies).all():
-        raise InvalidInputError(
-            "At least one kernel must vary over the rows of every fold. All are constant: "
-            f"{', '.join(names)}. Check the data for identical rows and the kernels for far "
-            "too large widths."
-        )
-    return accuracies
-
-
-def _fisher(kernel: Kernel) -> KernelDiscriminant:
-    # Statistics of the fit: leave-one-out was no better on any of five sets tried.
-    return KernelDiscriminant(kernel, statistics="training")
+    return fit_learner(MultipleKernelDiscriminant(kernels, **options), rows)
 
 
 def single(division: Division, options: dict[str, Any]) -> Result:
     """Fit the kernel and the λ of the best accuracy in fivefold cross-validation."""
-    X, y, start = division.X_train, division.y_train, time.perf_counter()
-    given, values = view_kernels(division.views), DEFAULT_REGULARIZATIONS
-    kernels = resolve_kernels(given, X)
-    splitter = StratifiedKFold(_n_folds(y), shuffle=True, random_state=division.seed)
-    folds, grid = list(splitter.split(X, y)), {"regularization": values}
-    accuracies = search_kernels(kernels, X, y, _fisher, grid, folds)
-    best, at = np.unravel_index(int(np.nanargmax(accuracies)), accuracies.shape)
-    searched = time.perf_counter()
-    found = fit_and_predict(_fisher(kernels[best]).set_params(regularization=values[at]), division)
+    y, given = division.y_train, view_kernels(division.views)
+    grid = {
+        "kernel": resolve_kernels(given, division.X_train),
+        "regularization": DEFAULT_REGULARIZATIONS,
+    }
+    # Statistics of the fit: leave-one-out was no better on any of five sets tried.
+    fisher = KernelDiscriminant(statistics="training")
+    folds = StratifiedKFold(_n_folds(y), shuffle=True, random_state=division.seed)
+    search = GridSearchCV(fisher, grid, cv=folds)
+    found = fit_and_predict(search, division)
+    best = search.best_index_ // len(DEFAULT_REGULARIZATIONS)
     return replace(
         found,
-        seconds_fit=searched - start + found.seconds_fit,
         weights={name: float(i == best) for i, name in enumerate(kernel_names(given))},
-        regularization=values[at],
-        gap=None,  # nothing was weighed
-        details={},
+        regularization=search.best_params_["regularization"],
     )
 
 

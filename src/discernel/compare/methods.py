@@ -48,8 +48,6 @@ class Entrant:
         for by name.
     leaves_out : bool
         Whether it leaves out one row at a time, or some of every class: it needs two of each.
-    keeps_matrices : bool
-        Whether it keeps the matrix of every kernel, and knows no other way.
     package : str
         The package that it needs; empty where that is scikit-learn or discernel.
     is_default : bool
@@ -62,7 +60,6 @@ class Entrant:
     options: Mapping[str, Any] = field(default_factory=dict)
     slow_from: float = math.inf
     leaves_out: bool = False
-    keeps_matrices: bool = False
     package: str = ""
     is_default: bool = True
 
@@ -97,9 +94,7 @@ METHODS: tuple[Entrant, ...] = (
     _learner("alignment", "alignment"),
     _learner("akfd", "akfd"),
     _learner("plain average", "uniform", True),
-    Entrant(
-        "single kernel", "single", single, slow_from=2_000, leaves_out=True, keeps_matrices=True
-    ),
+    Entrant("single kernel", "single", single, slow_from=2_000, leaves_out=True),
     Entrant("SVC grid", "svc_grid", svc_grid, {"probabilities": True}, slow_from=10_000),
     Entrant("forest", "forest", partial(classify, RandomForestClassifier(500))),
     Entrant("boosting", "boosting", partial(classify, HistGradientBoostingClassifier())),
@@ -216,8 +211,6 @@ def without_unfit(
         entrant = next(each for each in METHODS if each.name == method.name)
         if entrant.leaves_out and in_training < 2:
             reason = f"needs two training rows of every class, and {label!r} has too few"
-        elif entrant.keeps_matrices and (lack := _lack_of_memory(n_train)):
-            reason = lack
         elif not named and n_train >= entrant.slow_from:
             reason = f"takes hours with {n_train:,} rows; it is run where it is asked for by name"
         else:
@@ -233,19 +226,6 @@ def without_unfit(
     return replace(plan, methods=tuple(kept)), notes
 
 
-def _lack_of_memory(n_train: int) -> str:
-    """Return why the matrices of so many rows cannot be kept; nothing where they can."""
-    memory, needed = memory_limit(), _matrix_bytes(n_train)
-    if memory is None or needed <= memory:
-        return ""
-    there = f"{memory / 1e9:,.0f}"
-    return f"keeps matrices of {n_train:,} rows, {needed / 1e9:,.0f} GB where there are {there}"
-
-
-def _matrix_bytes(n_train: int) -> int:
-    return _BYTES_AN_ENTRY * _KERNELS * n_train**2
-
-
 def fitting_jobs(n_train: int, n_jobs: int | None = None) -> int:
     """Return how many cells to run side by side: one where a fit may take all memory.
 
@@ -259,4 +239,5 @@ def fitting_jobs(n_train: int, n_jobs: int | None = None) -> int:
     wanted, memory = effective_n_jobs(-1 if n_jobs is None else n_jobs), memory_limit()
     if memory is None:
         return int(wanted)
-    return int(min(wanted, max(1, memory // _matrix_bytes(n_train))))
+    matrices = _BYTES_AN_ENTRY * _KERNELS * n_train**2
+    return int(min(wanted, max(1, memory // matrices)))

@@ -136,7 +136,8 @@ class Cell:
     @cached_property
     def key(self) -> str:
         """A digest of `spec`."""
-        text = json.dumps(_one_spelling(self.spec), sort_keys=True)
+        spec = json.loads(json.dumps(self.spec), parse_float=_number)
+        text = json.dumps(spec, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
@@ -203,10 +204,7 @@ def plain(value: Any) -> Any:
     )
 
 
-def _one_spelling(value: Any) -> Any:
-    """Return plain data with whole numbers as integers, however they were written."""
-    if isinstance(value, dict):
-        return {key: _one_spelling(entry) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [_one_spelling(entry) for entry in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+def _number(text: str) -> float:
+    """Return a number of JSON, whole ones as integers however they were written."""
+    value = float(text)
+    return int(value) if value.is_integer() else value

@@ -2,61 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from discernel.exceptions import missing_extra
 from discernel.show.words import printable
 
 
-@dataclass(frozen=True)
 class Bar:
-    """What can be done with a bar; nothing is shown where there is none.
-
-    Attributes
-    ----------
-    advance : callable
-        To be called when a step is done, with its name.
-    say : callable
-        To be called with a line that stays.
-    """
-
-    advance: Callable[[str], None] = lambda name: None
-    say: Callable[[str], None] = lambda line: None
-
-
-@contextmanager
-def progress_bar(title: str, total: int, done: int, show: bool) -> Iterator[Bar]:
-    """Show a bar with an estimate of the time left.
+    """A bar with an estimate of the time left; without a display, nothing is shown.
 
     Parameters
     ----------
+    display : rich.progress.Progress, optional
+        The display, from `open_display`.
     title : str
         What runs.
     total, done : int
         How many steps there are, and how many of them were done before.
-    show : bool
-        Whether there is a bar at all.
-
-    Yields
-    ------
-    Bar
-        To be told when a step is done.
     """
+
+    def __init__(self, display: Any = None, title: str = "", total: int = 0, done: int = 0) -> None:
+        self._display = display
+        if display is not None:
+            self._task = display.add_task(printable(title), total=total, completed=done, last="")
+
+    def advance(self, name: str) -> None:
+        """Count a step as done, and show its name."""
+        if self._display is not None:
+            self._display.update(self._task, advance=1, last=printable(name))
+
+    def say(self, line: str) -> None:
+        """Print a line that stays above the bar."""
+        if self._display is not None:
+            look = {"markup": False, "highlight": False, "soft_wrap": True}
+            self._display.console.print(printable(line), **look)
+
+
+@contextmanager
+def progress_bar(title: str, total: int, done: int, show: bool) -> Iterator[Bar]:
+    """Yield a bar, which is shown if ``show`` says so; see `Bar`."""
     if not show:
         yield Bar()
         return
     with open_display() as display:
-        console = display.console
-        task = display.add_task(printable(title), total=total, completed=done, last="")
-        yield Bar(
-            lambda name: display.update(task, advance=1, last=printable(name)),
-            lambda line: console.print(
-                printable(line), markup=False, highlight=False, soft_wrap=True
-            ),
-        )
+        yield Bar(display, title, total, done)
 
 
 def open_display() -> Any:

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from operator import attrgetter
 from typing import Any, Literal
 
 import numpy as np
@@ -26,6 +27,7 @@ from discernel.compare.statistics import (
 )
 from discernel.compare.store import Record, Result
 from discernel.exceptions import InvalidInputError
+from discernel.show.facts import ImportanceFacts
 
 Standing = Literal["ahead", "level", "behind", "untested", "failed"]
 #: How a method stands to the best one, in a word.
@@ -135,24 +137,6 @@ class ResultTable:
         """Return how a method stands, in a word: the best mean is best, clearly so or not."""
         is_best = entry.standing == "level" and entry.mean == self.ranked(entry.dataset)[0].mean
         return "best" if is_best else _VERDICTS[entry.standing]
-
-
-@dataclass(frozen=True)
-class ColumnImportance:
-    """How much a column matters to a method, over divisions.
-
-    Attributes
-    ----------
-    column : str
-        Its name.
-    mean, spread : float
-        The mean of its importance, a share, and the standard deviation, which is NaN of one
-        division.
-    """
-
-    column: str
-    mean: float
-    spread: float
 
 
 @dataclass(frozen=True)
@@ -371,8 +355,10 @@ def heldout_ratio(record: Record) -> float:
     return n_heldout / int(splits.train_size) if n_heldout else math.nan
 
 
-def mean_importances(records: Iterable[Record]) -> list[ColumnImportance]:
+def mean_importances(records: Iterable[Record]) -> list[ImportanceFacts]:
     """Return how much columns matter, the most important first; empty where nobody learned it.
+
+    Importances are means over divisions, with their standard deviation, NaN of one division.
 
     Parameters
     ----------
@@ -382,8 +368,8 @@ def mean_importances(records: Iterable[Record]) -> list[ColumnImportance]:
     names, rows = named_rows(record.result.details.get("feature_importances") for record in records)
     spreads = rows.std(axis=0, ddof=1) if len(rows) > 1 else np.full(len(names), np.nan)
     means = rows.mean(axis=0) if len(rows) else np.empty(0)
-    found = map(ColumnImportance, names, means.tolist(), spreads.tolist())
-    return sorted(found, key=lambda each: -each.mean)
+    found = map(ImportanceFacts, names, means.tolist(), spreads.tolist())
+    return sorted(found, key=attrgetter("importance"), reverse=True)
 
 
 def named_rows(stored: Iterable[Mapping[str, float] | None]) -> tuple[list[str], FloatArray]:

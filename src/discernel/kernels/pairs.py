@@ -27,9 +27,10 @@ from discernel.arrays import (
     squared_norms,
     typical_row,
 )
+from discernel.arrays.device import absolute_difference, squared_difference
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.expansion import Expansion
-from discernel.kernels.terms import Array, PairKind, View
+from discernel.kernels.terms import Array, OnDevice, PairKind, View
 
 #: Signs that are made at a time, and the rows that a thread takes at a time: signs, and the ranks
 #: they are made of, stay in the cache.
@@ -64,16 +65,6 @@ def check_shape(kernel: Any, matrix: FloatArray, expected: tuple[int, int]) -> F
     return matrix
 
 
-class _OnDevice:
-    """Arrays of prepared rows on a device, or None, that are sliced together."""
-
-    def __init__(self, *arrays: Any) -> None:
-        self.arrays = arrays
-
-    def __getitem__(self, rows: slice) -> _OnDevice:
-        return _OnDevice(*(None if each is None else each[rows, :] for each in self.arrays))
-
-
 class _Distance(PairKind):
     is_distance = True
 
@@ -87,9 +78,7 @@ class _Squared(_Distance):
 
     kind = "squared"
     is_sum = True
-
-    def entries(self, X: Any, Z: Any | None = None) -> FloatArray:
-        return squared_distances(X, Z)
+    homogeneity = 2
 
     def rows(self, X: Any, like: Any | None = None) -> Any:
         X = as_rows(X)
@@ -112,13 +101,13 @@ class _Squared(_Distance):
         # Of two far rows, and of single numbers, a product would lose what they share.
         if rows.given is not None or len(rows.origin) == 1:
             given = values[:, :1] if rows.given is None else rows.given - rows.origin
-            given = _put_columns(given, device, single)
-        return _OnDevice(device.put(left, single=single), device.put(values, single=single), given)
+            given = device.put_columns(given, single=single)
+        return OnDevice(device.put(left, single=single), device.put(values, single=single), given)
 
     def tile_on(self, device: Device, X: Any, Z: Any, single: bool) -> Any:
         (factors, _, left), (_, values, right) = X.arrays, Z.arrays
         if left is not None and right is not None:
-            return _difference_sums(device, left, right, squared=True)
+            return device.column_sums(squared_difference, left, right)
         return device.xp.matmul(factors, values.T)
 
     def slope_sums(self, view: View, expansion: Expansion) -> Callable[[slice, Any], Any]:
@@ -138,26 +127,15 @@ class _Squared(_Distance):
 
         return sums
 
-    def scale_slope(self, left: FloatArray, right: FloatArray, scale: float) -> FloatArray | None:
-        return np.asarray(2.0 * scale * np.square(np.subtract.outer(left, right)))
-
     def formula(self, X: Any, Z: FloatArray, xp: Any, steepness: float) -> Any | None:
         # Products of rows far from the origin lose the digits that all of them share.
         origin = typical_row(Z)
         X, Z = X - origin, np.ascontiguousarray(Z - origin)
         lengths = np.sum(Z**2, axis=1)
         if Z.shape[1] == 1 or not steepness * lengths.max() <= _COARSE:
-            return xp.column_sums(_squared_difference, X, Z)
+            return xp.column_sums(squared_difference, X, Z)
         own = xp.sum(X**2, axis=1, keepdims=True)
         return xp.clip(own + lengths - xp.matmul(X, 2.0 * Z.T), min=0.0)
-
-
-def _squared_difference(x: Any, z: Any) -> Any:
-    return (x - z) ** 2
-
-
-def _absolute_difference(x: Any, z: Any) -> Any:
-    return abs(x - z)
 
 
 @dataclass(frozen=True)
@@ -166,6 +144,7 @@ class _City(_Distance):
 
     kind = "city"
     is_sum = True
+    homogeneity = 1
 
     def rows(self, X: Any, like: Any | None = None) -> Any:
         X = as_rows(X)
@@ -175,10 +154,7 @@ class _City(_Distance):
         return city_distances(X, Z, out)
 
     def put(self, rows: FloatArray, device: Device, single: bool) -> Any:
-        return _OnDevice(_put_columns(rows, device, single))
-
-    def tile_on(self, device: Device, X: Any, Z: Any, single: bool) -> Any:
-        return _difference_sums(device, *X.arrays, *Z.arrays, squared=False)
+        return OnDevice(device.put_columns(rows, single=single))
 
     def slope_sums(self, view: View, expansion: Expansion) -> Callable[[slice, Any], Any]:
         columns, xp = view.seen(expansion.X.shape[1]).columns, expansion.xp
@@ -196,28 +172,8 @@ class _City(_Distance):
 
         return sums
 
-    def scale_slope(self, left: FloatArray, right: FloatArray, scale: float) -> FloatArray | None:
-        return np.asarray(np.abs(np.subtract.outer(left, right)))
-
     def formula(self, X: Any, Z: FloatArray, xp: Any, steepness: float) -> Any | None:
-        return xp.column_sums(_absolute_difference, X, Z)
-
-
-def _put_columns(rows: FloatArray, device: Device, single: bool) -> Any:
-    """Return rows on a device, one column after another in memory where passes of our own run."""
-    values = device.put(rows, single=single)
-    return values if device.fused is None else values.T.contiguous().T
-
-
-def _difference_sums(device: Device, X: Any, Z: Any, *, squared: bool) -> Any:
-    """Return ‖x − z‖₁ or ‖x − z‖² of rows on a device by differences, which lose no digits."""
-    fused, total = device.fused, 0.0
-    if fused is not None:
-        return fused.sums_of_differences(X.T, Z.T, squared)
-    for column in range(X.shape[1]):
-        part = X[:, column : column + 1] - Z[:, column : column + 1].T
-        total = total + (part * part if squared else device.xp.abs(part))
-    return total
+        return xp.column_sums(absolute_difference, X, Z)
 
 
 def _common_ranks(X: Array, Z: Array | None) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -264,14 +220,13 @@ def _sign_sums(slope: Array, coef: Array, left: NDArray[Any], right: NDArray[Any
 class _ChiSquared(_Distance):
     """Σ (x_l − z_l)² / (x_l + z_l)."""
 
+    homogeneity = 1
+
     def rows(self, X: Any, like: Any | None = None) -> Any:
         return np.ascontiguousarray(non_negative(as_dense(as_rows(X)), "ChiSquared"))
 
     def tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
         return np.asarray(-additive_chi2_kernel(X, Z), dtype=np.float64)
-
-    def scale_slope(self, left: FloatArray, right: FloatArray, scale: float) -> FloatArray | None:
-        return self.tile(left[:, None], right[:, None], None)
 
 
 @dataclass(frozen=True)
@@ -291,12 +246,6 @@ class _Inner(PairKind):
         if is_sparse(X) or is_sparse(Z):
             return inner_products(X, Z)
         return np.asarray(np.matmul(X, (X if Z is None else Z).T, out=out))
-
-    def put(self, rows: FloatArray, device: Device, single: bool) -> Any:
-        return _OnDevice(device.put(rows, single=single))
-
-    def tile_on(self, device: Device, X: Any, Z: Any, single: bool) -> Any:
-        return device.xp.matmul(*X.arrays, Z.arrays[0].T)
 
     def slope_sums(self, view: View, expansion: Expansion) -> Callable[[slice, Any], Any]:
         xp, coef = expansion.xp, expansion.put(expansion.coef)

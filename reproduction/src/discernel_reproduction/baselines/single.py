@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.model_selection import StratifiedKFold, check_cv
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, check_cv
 from sklearn.utils.validation import check_is_fitted
 
 from discernel.arrays import FloatArray
-from discernel.compare.fitting import search_kernels
+from discernel.bank import gram_stack
+from discernel.bank.grams import check_grams, is_constant
 from discernel.estimators.base import BaseKernelEstimator
 from discernel.estimators.discriminant import KernelDiscriminant
 from discernel.exceptions import InvalidInputError, unknown_choice
-from discernel.kernels import Kernel, kernel_names
+from discernel.kernels import Kernel, Precomputed, kernel_names
 from discernel.learn.learn import DEFAULT_REGULARIZATIONS
 from discernel.learn.training import check_training
 from discernel.model import Model
@@ -39,6 +41,60 @@ def _machine(classifier: str, kernel: Kernel) -> BaseEstimator:
         # tried.
         return KernelDiscriminant(kernel, statistics="training")
     return LearnedKernelSVC([kernel], criterion="uniform", regularization=1.0)
+
+
+class _Checked(Precomputed):
+    """A matrix known to be a kernel matrix, because it is part of one that was checked."""
+
+    trusted = True
+
+
+def search_kernels(
+    kernels: Sequence[Kernel],
+    X: NDArray[Any],
+    y: NDArray[Any],
+    machine: Callable[[Kernel], BaseEstimator],
+    grid: Mapping[str, Sequence[float]],
+    folds: Sequence[tuple[NDArray[np.intp], NDArray[np.intp]]],
+    n_jobs: int | None = None,
+) -> FloatArray:
+    """Return the cross-validated accuracy of each kernel with each value of one parameter.
+
+    NaN for a kernel that is constant on the rows of a fold. The search is on matrices, computed
+    once and known to be kernels: on rows it takes 1.4 times as long.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+        Resolved.
+    X, y : ndarray
+        Training rows and labels.
+    machine : callable
+        From a kernel to the classifier that is fitted with it.
+    grid : dict of str to sequence of float
+        The name of the parameter, and its values.
+    folds : sequence of (ndarray, ndarray)
+        Training and held-out rows.
+    n_jobs : int, optional
+        The processes that share the fits with a kernel.
+    """
+    names, (values,) = kernel_names(list(kernels)), grid.values()
+    near = [kernel.shifted(X) for kernel in kernels]  # the same once centred
+    grams, _ = check_grams(gram_stack(near, X), names, [kernel.trusted for kernel in kernels])
+    search = GridSearchCV(
+        machine(_Checked()), grid, cv=folds, n_jobs=n_jobs, refit=False, error_score="raise"
+    )
+    accuracies = np.full((len(grams), len(values)), np.nan)
+    for row, gram in zip(accuracies, grams, strict=True):
+        if not any(is_constant(gram[np.ix_(train, train)]) for train, _ in folds):
+            row[:] = search.fit(gram, y).cv_results_["mean_test_score"]
+    if np.isnan(accuracies).all():
+        raise InvalidInputError(
+            "At least one kernel must vary over the rows of every fold. All are constant: "
+            f"{', '.join(names)}. Check the data for identical rows and the kernels for far "
+            "too large widths."
+        )
+    return accuracies
 
 
 class SingleKernelClassifier(ClassifierMixin, BaseKernelEstimator):

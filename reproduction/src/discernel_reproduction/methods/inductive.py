@@ -13,9 +13,10 @@ from sklearn.model_selection import StratifiedKFold
 from discernel import AKFDClassifier, MultipleKernelDiscriminant
 from discernel.arrays import FloatArray
 from discernel.compare.fitting import discriminant as automatic
-from discernel.compare.fitting import fit_and_predict
+from discernel.compare.fitting import fit_and_predict, fit_learner
 from discernel.compare.store import Result
 from discernel.compare.tasks import Division
+from discernel.inspection.facts import given_names
 from discernel.kernels import kernel_names
 from discernel.papers.akfd.criterion import decide, one_against_rest
 from discernel.papers.akfd.solver import NUS
@@ -29,7 +30,7 @@ def discriminant(division: Division, options: dict[str, Any]) -> Result:
     if "kernels" not in options:
         return automatic(division, options)
     kernels = make_kernels(options.pop("kernels"), division)
-    return fit_and_predict(MultipleKernelDiscriminant(kernels, **options), division)
+    return fit_learner(MultipleKernelDiscriminant(kernels, **options), division)
 
 
 def akfd(division: Division, options: dict[str, Any]) -> Result:
@@ -37,8 +38,10 @@ def akfd(division: Division, options: dict[str, Any]) -> Result:
     kernels = make_kernels(options.pop("kernels", "auto"), division)
     clf = AKFDClassifier(kernels, **{"random_state": division.seed} | options)
     found = fit_and_predict(clf, division)
-    found.details.update(nu=float(clf.nu_), n_iter=int(clf.n_iter_))
-    return found
+    weights = dict(zip(given_names(clf), clf.kernel_weights_.tolist(), strict=True))
+    return replace(
+        found, weights=weights, details={"nu": float(clf.nu_), "n_iter": int(clf.n_iter_)}
+    )
 
 
 def single(division: Division, options: dict[str, Any]) -> Result:

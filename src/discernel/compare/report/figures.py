@@ -52,7 +52,7 @@ class Drawing:
 
 
 def draw_embeddings(table: ResultTable, dataset: str) -> list[Drawing]:
-    """Draw discriminant coordinates, where the first division that has any stored them."""
+    """Draw discriminant coordinates, where the first split that has any stored them."""
     drawings = []
     for method, records in finished(table, dataset).items():
         stored = [r for r in records if r.result.details.get("embedding")]
@@ -75,7 +75,7 @@ def draw_embeddings(table: ResultTable, dataset: str) -> list[Drawing]:
             f"by class: {join(list(map(str, sorted(set(labels)))))}."
         )
         part = "" if step == 1 else f" One row in {step} is drawn."
-        caption = f"Division {stored[0].cell.repetition + 1}.{part}"
+        caption = f"Split {stored[0].cell.repetition + 1}.{part}"
         drawings.append(Drawing(ax.figure, f"{method} on {dataset}", alt, caption))
     return drawings
 
@@ -84,7 +84,7 @@ def draw_embeddings(table: ResultTable, dataset: str) -> list[Drawing]:
 
 
 def draw_convergence(table: ResultTable, dataset: str) -> list[Drawing]:
-    """Draw objective and gap of the first division of every method that iterates."""
+    """Draw objective and gap of the first split of every method that iterates."""
     drawings = []
     for method, records in finished(table, dataset).items():
         iterated = [r for r in records if len(r.result.details.get("history") or ()) > 1]
@@ -110,7 +110,7 @@ def draw_convergence(table: ResultTable, dataset: str) -> list[Drawing]:
             f"Lines of the objective{' and the certified gap' if has_gap else ''} of {method} on "
             f"{dataset} against the iteration; {len(history)} points{worst}."
         )
-        caption = f"Division {record.cell.repetition + 1} of {len(records)}{worst}."
+        caption = f"Split {record.cell.repetition + 1} of {len(records)}{worst}."
         drawings.append(Drawing(axes[0].figure, f"{method} on {dataset}", alt, caption))
     return drawings
 
@@ -118,7 +118,7 @@ def draw_convergence(table: ResultTable, dataset: str) -> list[Drawing]:
 def draw_errors_by_regularization(table: ResultTable, dataset: str) -> list[Drawing]:
     """Draw the leave-one-out error against λ, a line per method.
 
-    Lines are means over the divisions, at the λ that all of them tried.
+    Lines are means over the splits, at the λ that all of them tried.
     """
     [ax], described = new_figure(3.2), []
     for method, records in finished(table, dataset).items():
@@ -164,7 +164,7 @@ def draw_roc(table: ResultTable, dataset: str) -> list[Drawing]:
     ax.locator_params(axis="x", nbins=6)
     _place_legend_below(ax, 2)
     caption = _zoom(ax, list(curves.values()))
-    alt = f"ROC curves on {dataset}, averaged over divisions; area under each: {join(described)}."
+    alt = f"ROC curves on {dataset}, averaged over splits; area under each: {join(described)}."
     return [Drawing(ax.figure, dataset, alt, caption)]
 
 

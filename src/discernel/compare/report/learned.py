@@ -1,8 +1,7 @@
-"""Importances, weights and candidates of a comparison: means over divisions, as tables of bars."""
+"""Importances, weights and candidates of a comparison: means over splits, as tables of bars."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -12,13 +11,12 @@ import numpy as np
 
 from discernel.compare.store import Record
 from discernel.compare.tables import (
-    ColumnImportance,
     ResultTable,
     mean_importances,
     named_rows,
 )
 from discernel.inspection.source_weights import sum_by
-from discernel.show.facts import Block, Row
+from discernel.show.facts import Block, ImportanceFacts, Row, importance_block
 from discernel.show.words import candidate_label, join, percent
 
 #: Columns of what candidates cost where rows are left out one at a time.
@@ -36,7 +34,7 @@ def finished(table: ResultTable, dataset: str) -> dict[str, list[Record]]:
 
 def importance_blocks(table: ResultTable, dataset: str) -> Iterator[Block]:
     """Yield how much the columns matter; methods that learned the same share a table."""
-    shared: list[tuple[list[ColumnImportance], list[str]]] = []
+    shared: list[tuple[list[ImportanceFacts], list[str]]] = []
     for method, records in finished(table, dataset).items():
         found = mean_importances(records)
         same = next((methods for other, methods in shared if _alike(other, found)), None)
@@ -45,34 +43,15 @@ def importance_blocks(table: ResultTable, dataset: str) -> Iterator[Block]:
         elif found:
             shared.append((found, [method]))
     for columns, methods in shared:
-        yield importance_block(f"{join(methods)} on {dataset}", columns)
+        yield importance_block(f"{join(methods)} on {dataset}", columns, spread="deviation")
 
 
-def _alike(first: Sequence[ColumnImportance], second: Sequence[ColumnImportance]) -> bool:
+def _alike(first: Sequence[ImportanceFacts], second: Sequence[ImportanceFacts]) -> bool:
     """Whether two methods have the same importances, but for rounding."""
     if [each.column for each in first] != [each.column for each in second]:
         return False
-    ours, theirs = ([(each.mean, each.spread) for each in found] for found in (first, second))
+    ours, theirs = ([(each.importance, each.std) for each in found] for found in (first, second))
     return np.allclose(ours, theirs, equal_nan=True)
-
-
-def importance_block(title: str, columns: Sequence[ColumnImportance]) -> Block:
-    """Return how much columns matter, as bars.
-
-    Parameters
-    ----------
-    title : str
-        To whom.
-    columns : sequence of ColumnImportance
-        The most important first.
-    """
-    spreads = ["" if math.isnan(each.spread) else f" ± {percent(each.spread)}" for each in columns]
-    rows = tuple(
-        Row((each.column, f"{percent(each.mean)}{spread} %"), 100.0 * each.mean)
-        for each, spread in zip(columns, spreads, strict=True)
-    )
-    header = ("column", "share ± deviation")
-    return Block("", title, "", rows, header, 1, header[0], "{:z.1f} %")
 
 
 def _weights(table: ResultTable, dataset: str, *, by_source: bool) -> Iterator[Block]:
@@ -99,10 +78,10 @@ def _weights(table: ResultTable, dataset: str, *, by_source: bool) -> Iterator[B
 
 
 def _candidates(table: ResultTable, dataset: str) -> Iterator[Block]:
-    """Yield what the default considered: means over divisions, and how often chosen.
+    """Yield what the default considered: means over splits, and how often chosen.
 
-    Weights are learned on columns scaled as is best in a division: apart for each scaling, they
-    would be means over other divisions, which do not compare.
+    Weights are learned on columns scaled as is best in a split: apart for each scaling, they
+    would be means over other splits, which do not compare.
     """
     for method, records in finished(table, dataset).items():
         stored = [found for r in records if (found := r.result.details.get("considered"))]
@@ -150,20 +129,20 @@ LEARNED: tuple[tuple[str, str, str, Callable[[ResultTable, str], Iterator[Block]
         "importances",
         "Columns that matter",
         "How much of what the method predicts changes with the column, as a share of all columns. "
-        "Numbers are means over divisions, with one standard deviation. If two columns say the "
+        "Numbers are means over splits, with one standard deviation. If two columns say the "
         "same, one may get the importance of both. Importance does not mean cause.",
         importance_blocks,
     ),
     (
         "sources",
         "Weights by source",
-        f"The weights of all kernels of a source, summed: means over divisions. {_NO_IMPORTANCES}",
+        f"The weights of all kernels of a source, summed: means over splits. {_NO_IMPORTANCES}",
         partial(_weights, by_source=True),
     ),
     (
         "weights",
         "Kernel weights",
-        "Means over divisions. Weights are over kernels normalised to the same trace. "
+        "Means over splits. Weights are over kernels normalised to the same trace. "
         f"{_NO_IMPORTANCES}",
         partial(_weights, by_source=False),
     ),
@@ -171,7 +150,7 @@ LEARNED: tuple[tuple[str, str, str, Callable[[ResultTable, str], Iterator[Block]
         "candidates",
         "What was tried",
         "Before it learns from all training rows, the default tries several candidates on training "
-        "rows that it leaves out, and chooses one, in every division anew: equal or learned "
+        "rows that it leaves out, and chooses one, in every split anew: equal or learned "
         "weights of the kernels, and columns as they are or scaled by how much they matter. The "
         "simplest candidate is chosen, unless another one is better by more than a standard error. "
         "Where kernels were given, candidates are judged by the mean squared error of the class "

@@ -20,7 +20,7 @@ from discernel.show.writing import check_place
 
 _Draw = Callable[[ResultTable, str], list[figures.Drawing]]
 _PREPARED = (
-    "How cells become numbers is learned in every division from its training rows alone. A missing "
+    "How cells become numbers is learned in every split from its training rows alone. A missing "
     "number becomes the median of its column, and where two or more are missing, a further feature "
     "says which. A category becomes one feature per value, with one for values that are rare or "
     "new, and one for missing cells. Features are then scaled: to mean 0 and variance 1, or by "
@@ -38,7 +38,7 @@ _SECTIONS: tuple[tuple[str, str, str, _Draw], ...] = (
     (
         "roc",
         "ROC curves",
-        "True positive rates are averaged over divisions at each false positive rate; bands are "
+        "True positive rates are averaged over splits at each false positive rate; bands are "
         "one standard deviation to each side. Beside each name is the mean area under the curve.",
         figures.draw_roc,
     ),
@@ -49,7 +49,7 @@ _SECTIONS: tuple[tuple[str, str, str, _Draw], ...] = (
         "from the other rows. The error is the mean squared distance of these scores from the "
         "right ones: 0 is perfect, 1 is knowing nothing. It is no share of wrong rows: an error "
         "of 0.1 can go with an accuracy of 100 %. λ is the strength of the regularization. Lines "
-        "are means over divisions.",
+        "are means over splits.",
         figures.draw_errors_by_regularization,
     ),
     (

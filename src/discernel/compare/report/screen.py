@@ -213,6 +213,6 @@ def _matters(table: ResultTable) -> Block | None:
     """Return the importances of columns to the first method that has them, as means."""
     for dataset in table.datasets:
         for block in importance_blocks(table, dataset):
-            aside = f"to {block.title}: share ± standard deviation over divisions"
+            aside = f"to {block.title}: share ± standard deviation over splits"
             return replace(block, aside=aside).shortened(_MOST_COLUMNS)
     return None

@@ -39,16 +39,16 @@ def result_sections(table: ResultTable) -> list[Section]:
     better = "higher" if metric.higher_is_better else "lower"
     points = any(e.interval and e.interval.low == e.interval.high for e in table.entries.values())
     said = (
-        f"Means over divisions of held-out rows, with 95 % intervals for {metric.label}, by which "
+        f"Means over splits of held-out rows, with 95 % intervals for {metric.label}, by which "
         f"methods are judged; {better} is better. Best: the best mean. Tied: the difference from "
-        "the best may be chance. Worse: it is not. Cannot tell: there are too few divisions, or "
-        "all have the same difference. Intervals and tests allow for training rows that divisions "
+        "the best may be chance. Worse: it is not. Cannot tell: there are too few splits, or "
+        "all have the same difference. Intervals and tests allow for training rows that splits "
         "share (Nadeau and Bengio), tests also for all pairs of methods on a data set (Holm)."
-        + " An interval without length means that all divisions gave the same number, not that "
+        + " An interval without length means that all splits gave the same number, not that "
         "there is no doubt." * points,
         "p: the probability that chance alone makes so large a difference from the best; for the "
         "best itself, from the nearest other. Fit: the mean time to learn. Memory: the most that "
-        "the process held. Divisions: those that finished. A click on a header sorts.",
+        "the process held. Splits: those that finished. A click on a header sorts.",
         *([] if ranking is None else [_describe_ranks(ranking, metric)]),
     )
     meanings = tuple((each.label, each.meaning) for each in metrics)
@@ -119,7 +119,7 @@ def _entries(table: ResultTable) -> Block:
             )
             rows.append(Row((*cells, dataset) if several else cells))
     numbers = ["95 % interval", "p", *(each.short for each in others)]
-    header = ("method", metric.heading, *numbers, "fit", "memory", "divisions")
+    header = ("method", metric.heading, *numbers, "fit", "memory", "splits")
     named = (*header, "verdict", *(["data set"] if several else []))
     return Block("entries", "all numbers", "", tuple(rows), named, len(header) - 1)
 
@@ -145,11 +145,11 @@ def _comparison(table: ResultTable) -> list[Section]:
     points = ", in percentage points" if metric.in_percent else ""
     sign = "Positive" if metric.higher_is_better else "Negative"
     said = (
-        f"The {metric.label} of each method minus that of {reference}{points}, over the divisions "
+        f"The {metric.label} of each method minus that of {reference}{points}, over the splits "
         f"that both finished. {sign} numbers: the method is better than {reference}. p is that of "
         "the pair wherever this page shows it, corrected for all pairs of methods on a data set."
     )
-    header = ("method", "difference", "interval", "divisions", "p", "verdict")
+    header = ("method", "difference", "interval", "splits", "p", "verdict")
     named = (*header, *(["data set"] if several else []))
     part = Block("pairs", f"differences from {reference}", "", tuple(rows), named, 4)
     return [Section("comparison", f"Against {reference}", (said,), (part,))]
@@ -163,10 +163,10 @@ def closing_sections(table: ResultTable) -> list[Section]:
             Row((f.method, f.dataset, join([str(i + 1) for i in f.repetitions]), f.message))
             for f in failed
         ]
-        header = ("method", "data set", "divisions", "message")
+        header = ("method", "data set", "splits", "message")
         part = Block("failed", "what failed, and why", "", tuple(rows), header)
         found.append(Section("failures", "Failures", (), (part,)))
-    names = ("data set", "scaling", "divisions", "held-out rows", "options")
+    names = ("data set", "scaling", "splits", "held-out rows", "options")
     title = "how rows were scaled and divided"
     divided = Block("divided", title, "", tuple(_divisions(table)), names)
     return [*found, Section("environment", "Environment", (), (divided, *_machines(table)))]

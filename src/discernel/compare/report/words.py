@@ -38,7 +38,7 @@ def describe_splits(splits: Splits, n_divisions: int) -> str:
     size = splits.train_size
     part = f"{size:.0%} of the rows train" if size < 1 else f"{int(size)} rows train"
     manner = "stratified" if splits.stratify else "not stratified"
-    return f"{count(n_divisions, 'division')}, {part}, {manner}, seeds from {splits.seed}"
+    return f"{count(n_divisions, 'split')}, {part}, {manner}, seeds from {splits.seed}"
 
 
 def describe_dataset(table: ResultTable, dataset: str) -> str:
@@ -57,7 +57,7 @@ def describe_dataset(table: ResultTable, dataset: str) -> str:
         )
     if all(entry.standing == "untested" for entry in entries):
         return (
-            f"On {dataset}, {best.method} has the best {label}, {number}, but the divisions cannot "
+            f"On {dataset}, {best.method} has the best {label}, {number}, but the splits cannot "
             "tell whether a difference is chance."
         )
     return _describe_level(dataset, entries, table.metric)
@@ -137,12 +137,12 @@ def describe_ranking(ranking: Ranking | None) -> str | None:
 
 
 def describe_power(table: ResultTable) -> str | None:
-    """Say that few divisions show large differences only; None where they are not few."""
+    """Say that few splits show large differences only; None where they are not few."""
     most = max((len(entry.values) for entry in table.entries.values()), default=0)
     if len(table.methods) < 2 or not 2 <= most < _FEW_DIVISIONS:
         return None
     return (
-        f"Run {_FEW_DIVISIONS} or more divisions: with {count(most, 'division')} only large "
+        f"Run {_FEW_DIVISIONS} or more splits: with {count(most, 'split')} only large "
         "differences show, and tied methods need not be equally good."
     )
 
