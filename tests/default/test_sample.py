@@ -5,7 +5,7 @@ import pytest
 
 from discernel.arrays import typical_row
 from discernel.default import sample as sample_module
-from discernel.default.sample import draw_sample
+from discernel.default.choose import draw_sample
 from discernel.kernels.columns import column_spreads, divided_columns
 from tests.default.tables import make_target, three_classes
 
