@@ -22,14 +22,16 @@ from discernel.show.words import count, seconds
 #: From how many columns on there is room for a drawing of the intervals.
 _WIDE = 110
 _DRAWING = 28
-#: What stands beside the metric that methods are ranked by: of these, three others.
-_SHOWN = ("accuracy", "balanced_accuracy", "roc_auc", "log_loss")
+#: What stands beside the metric that methods are ranked by: of these, two others, and from so many
+#: columns on a third.
+_SHOWN, _ROOM_FOR_THREE = ("accuracy", "balanced_accuracy", "log_loss", "roc_auc"), 85
 
 
 def show_comparison(console: Console, found: Comparison) -> None:
     """Show the ranking, say what it means in plain words, and which columns matter."""
     ranking, metric = found.ranking, found.table.metric
-    beside = [METRICS[name] for name in _SHOWN if name != metric.name][-3:]
+    n_beside = 3 if console.width >= _ROOM_FOR_THREE else 2
+    beside = [METRICS[name] for name in _SHOWN if name != metric.name][:n_beside]
     axis = drawn_range(ranking) if console.width >= _WIDE else None
     drawing = [] if axis is None else [_scale(axis, metric)]
     numbers = [f">{each.short}" for each in beside]
