@@ -74,6 +74,7 @@ def style(gallery: dict[str, Any], story: str) -> None:
             "axes.titlelocation": "left",
             "axes.titleweight": "bold",
             "figure.dpi": 110,
+            "font.size": 12,
         }
     )
 
@@ -90,6 +91,7 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "remove_config_comments": True,
     "image_scrapers": ("matplotlib",),
+    "thumbnail_size": (1000, 430),
     "reset_modules": ("matplotlib", style),
     "doc_module": ("discernel",),
     "reference_url": {"discernel": None},
@@ -239,5 +241,5 @@ def setup(app: Sphinx) -> None:
     app.connect("source-read", to_objects)
     app.connect("missing-reference", short_names)
     app.connect("autodoc-skip-member", skip_foreign)
-    app.connect("env-updated", hide_internals)
+    app.connect("env-check-consistency", hide_internals)  # once the cache is written
     app.connect("html-page-context", repair)

@@ -2,9 +2,9 @@
 Numbers, a sequence and a text: three data sources in one model
 ===============================================================
 
-Will a strain of bacteria resist a drug? Three things are known of each sample: some lab values, the
-sequence of a promoter, and what the ward wrote. Each source alone is right seven times out of
-ten, all together nine times, although some samples lack a source.
+Is a strain of bacteria resistant to a drug? Three sources describe each sample: lab values, a
+promoter sequence and a clinical note. Each source alone has an accuracy of about 0.7, all together
+about 0.9, although some samples lack a source.
 
 Run ``python examples/data_fusion.py`` after ``pip install '.[app]'``.
 """  # noqa: D205, D400 (a title for the gallery)
@@ -12,9 +12,9 @@ Run ``python examples/data_fusion.py`` after ``pip install '.[app]'``.
 # %%
 # The data
 # --------
-# A strain resists the drug if at least two of three things hold: its pumps are busy, which the lab
-# values show; its promoter has the box TTGACA; it was treated before, which the note says in words
-# of its own. One sample in five has no sequence, one in ten no note.
+# A strain is resistant if at least two of three conditions hold: its pumps are active, as the lab
+# values show; its promoter contains the box TTGACA; the patient was treated before, as the note
+# says. One sample in five has no sequence, one in ten no note.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -54,12 +54,12 @@ notes[rng.random(n) < 0.1] = None
 print(lab[0].round(1), sequences[0], notes[0], resists[0], sep="\n")
 
 # %%
-# One table, kernels per source
-# -----------------------------
-# ``join_views`` makes one table of the sources, which cross-validation divides as any other.
-# ``source_kernels`` looks at what they hold: Gaussian and linear kernels for numbers, kernels of
-# k-mers for sequences, of character n-grams for text. A sample without a sequence says nothing
-# through that source.
+# One table, kernels for each source
+# ----------------------------------
+# ``join_views`` joins the sources into one table, which cross-validation can split.
+# ``source_kernels`` selects kernels by content: Gaussian and linear kernels for numbers, k-mers for
+# sequences, character n-grams for text. A sample without a sequence is not influenced by that
+# source.
 
 views = join_views({"lab": lab, "sequence": sequences, "note": notes})
 kernels = source_kernels(views)
@@ -67,8 +67,8 @@ for name in kernels:
     print(name)
 
 # %%
-# How good is each source alone, and all together?
-# ------------------------------------------------
+# Accuracy of each source, and of all
+# -----------------------------------
 
 choices = {
     source: {name: kernel for name, kernel in kernels.items() if name.startswith(f"{source}: ")}
@@ -79,11 +79,11 @@ for source, own in {**choices, "all three": kernels}.items():
     print(f"{source:<10} {scores.mean():.2f} ± {scores.std():.2f}")
 
 # %%
-# What the model is made of
-# -------------------------
-# The weight of a source is the sum of the weights of its kernels. Fitted again without one fifth of
-# the samples at a time, the weights show their spread. A weight says how much of a source is in the
-# model. What a source is worth, the accuracies above say.
+# Weights of the sources
+# ----------------------
+# The weight of a source is the sum of the weights of its kernels. Five fits, each without one fifth
+# of the samples, show how much the weights vary. Weights are not importances: to judge a source,
+# compare the accuracies above.
 
 clf = MultipleKernelDiscriminant(kernels).fit(views.table, resists)
 print({source: round(weight, 2) for source, weight in source_weights(clf).items()})
@@ -95,7 +95,7 @@ plt.show()
 # %%
 # A new sample
 # ------------
-# New samples are joined in the same way. This one has no sequence.
+# Join new samples in the same way. This one has no sequence.
 
 new = join_views(
     {"lab": [[2.9, 2.2, 0.1, -0.4]], "sequence": [None], "note": ["Pt. had penicilin in May"]}

@@ -1,7 +1,7 @@
-"""A gallery of the displays, on two of scikit-learn's data sets.
+"""All displays, on two of scikit-learn's data sets.
 
-Run ``pip install '.[app]'`` and ``python examples/displays.py``. Each picture is one line:
-a display drawn from a fitted estimator.
+Run ``pip install '.[app]'`` and ``python examples/displays.py``. Each panel is drawn by one call of
+a display with a fitted estimator.
 """
 
 from __future__ import annotations

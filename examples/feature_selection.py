@@ -1,7 +1,7 @@
-"""One kernel per feature: most weights are 0, and that is proven for the λ given.
+"""One kernel for each feature: most weights are 0, provably so for the given λ.
 
-Run ``python examples/feature_selection.py``. Of 1,000 features four have to do with the classes.
-With a smaller λ, features of noise get weight too: weights are not importances. The output:
+Run ``python examples/feature_selection.py``. Four of 1,000 features determine the classes. With a
+smaller λ, features of noise get weight too: weights are not importances. The output:
 
     1000 features, 500 rows, gap 1.4e-10
     weight  feature
@@ -9,7 +9,7 @@ With a smaller λ, features of noise get weight too: weights are not importances
      0.346  feature 0
      0.268  feature 2
      0.020  feature 3
-    996 others have no weight at any optimum for this λ: proven
+    996 others provably have weight 0 at every optimum for this λ
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ def main() -> None:
     print("weight  feature")
     for i in np.argsort(-clf.kernel_weights_)[: np.count_nonzero(clf.kernel_weights_)]:
         print(f"{clf.kernel_weights_[i]:6.3f}  {clf.kernel_names_[i]}")
-    print(f"{clf.learned_kernel_.screened} others have no weight at any optimum for this λ: proven")
+    print(
+        f"{clf.learned_kernel_.screened} others provably have weight 0 at every optimum for this λ"
+    )
 
 
 if __name__ == "__main__":

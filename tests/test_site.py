@@ -249,7 +249,7 @@ def test_a_story_is_short_has_a_title_a_picture_and_an_end(path):
     assert re.match(r"plot_\d\d_", path.name), "stories are read in the order of their numbers"
     assert len(source.splitlines()) <= 60
     assert source.count("plt.show()") >= 1
-    assert source.rpartition("# %%\n")[2].startswith("# **What one learns:** ")
+    assert source.rpartition("# %%\n")[2].startswith("# **Takeaway:** ")
 
 
 def test_the_numbers_of_stories_have_no_gaps():

@@ -1,9 +1,9 @@
 """
-First fit and importances
-=========================
+A first fit
+===========
 
-One ``fit`` on the breast cancer data: 30 measurements of cell nuclei, in their own units. It says
-which of them matter, and what accuracy to expect of new rows, before any new row is seen.
+One ``fit`` on the breast cancer data: 30 measurements of cell nuclei, in their original units. The
+model reports which measurements matter and which accuracy to expect, before it sees a test row.
 """
 
 import matplotlib.pyplot as plt
@@ -22,8 +22,8 @@ print("expected:", clf.expected_)
 print(f"measured: accuracy {clf.score(X_test, y_test):.1%} on {len(y_test)} held-out rows")
 
 # %%
-# The bars are shares of importance with their standard errors. Each dot is a row, along the one
-# direction that tells the two classes apart.
+# Left: importances with standard errors. Right: training and test rows along the discriminant
+# direction.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
 ImportancesDisplay.from_estimator(clf, n_columns=10, ax=left)
@@ -31,9 +31,9 @@ left.set_title("Which measurements matter")
 DiscriminantEmbeddingDisplay.from_estimator(
     clf, X_train, y_train, X_held_out=X_test, y_held_out=y_test, ax=right
 )
-right.set_title("How far apart the classes lie")
+right.set_title("How well the classes separate")
 plt.show()
 
 # %%
-# **What one learns:** a few of the 30 measurements carry the decision, and the accuracy on
-# held-out rows lies within the interval that was said before.
+# **Takeaway:** many of the 30 measurements share the importance, and the test accuracy lies within
+# the expected interval.

@@ -2,8 +2,8 @@
 A table with categories and missing cells
 =========================================
 
-A dataframe with numbers, categories, booleans and empty cells goes into ``fit`` as it is. Here the
-table is drawn, so that we know which columns have to do with the outcome: age, ward and dose.
+A DataFrame with numbers, categories, booleans and missing cells goes into ``fit`` as it is. The
+table is simulated, so we know which columns determine the outcome: age, ward and dose.
 """
 
 import matplotlib.pyplot as plt
@@ -28,7 +28,7 @@ table = pd.DataFrame(
 )
 risk = (table["age"] - 55) / 12 + 1.5 * (table["ward"] == "west") - 0.8 * table["dose"] + 1.7
 ill = rng.random(n) < 1 / (1 + np.exp(-2.5 * risk))
-for column in ("age", "ward", "dose"):  # one cell in eight is empty
+for column in ("age", "ward", "dose"):  # one cell in eight is missing
     table.loc[rng.random(n) < 0.125, column] = None
 print(table.head(3))
 
@@ -38,7 +38,7 @@ print("expected:", clf.expected_)
 print(f"measured: accuracy {clf.score(X_test, y_test):.1%}")
 
 # %%
-# Importances are those of the columns of the table, whatever they were encoded as.
+# Importances refer to the columns of the table, not to their encoding.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 3.8), layout="constrained")
 ImportancesDisplay.from_estimator(clf, ax=left)
@@ -46,10 +46,10 @@ left.set_title("Which columns matter")
 probability = clf.predict_proba(X_test)[:, 1]
 for answer, words in ((True, "ill"), (False, "well")):
     right.hist(probability[y_test == answer], bins=np.linspace(0, 1, 21), alpha=0.6, label=words)
-right.set(title="Held-out rows", xlabel="probability of being ill", ylabel="rows")
+right.set(title="Held-out rows", xlabel="predicted probability of being ill", ylabel="rows")
 right.legend(frameon=False)
 plt.show()
 
 # %%
-# **What one learns:** the three columns that made the outcome are found, though one in eight of
-# their cells is empty; the other three get next to nothing.
+# **Takeaway:** the model finds the three columns that determine the outcome, although one in eight
+# of their cells is missing. The other three columns get almost no importance.

@@ -1,10 +1,9 @@
 """
-Which columns matter, among columns of noise
-============================================
+Columns of noise
+================
 
-The class depends on two columns only, by a ring: inside or outside. We add more and more columns
-that have nothing to do with it, and see what that does to each method. There are 600 training
-rows.
+The class depends on two columns: points inside a ring and points outside. We add more and more
+columns of noise and compare how four methods cope, with 600 training rows.
 """
 
 import matplotlib.pyplot as plt
@@ -36,13 +35,13 @@ accuracy = {
 }
 
 # %%
-# The right side has the importances of 32 columns, with their standard errors.
+# Left: test accuracy. Right: importances of 32 columns, with standard errors.
 
 clf = MultipleKernelDiscriminant().fit(rows[train, :32], inside[train])
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 3.8), layout="constrained")
 for name, values in accuracy.items():
     left.plot(counts, values, "o-", label=name, lw=3 if name == "discernel" else 1.5)
-left.set(xscale="log", xlabel="columns, of which two matter", ylabel="accuracy")
+left.set(xscale="log", xlabel="number of columns (two are relevant)", ylabel="accuracy")
 left.set_xticks(counts, labels=counts)
 left.minorticks_off()
 left.set_title("1,200 held-out rows")
@@ -52,5 +51,5 @@ right.set(title="Importances", xlabel="column", ylabel="share")
 plt.show()
 
 # %%
-# **What one learns:** the scales of columns are learned, so that noise fades before it does harm;
-# with very many columns of noise for the rows there are, a forest finds the two sooner.
+# **Takeaway:** learned column scales suppress noise columns. With very many of them for the number
+# of rows, a random forest finds the two relevant columns sooner.

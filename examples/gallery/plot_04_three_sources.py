@@ -2,9 +2,8 @@
 Three data sources
 ==================
 
-Handwritten digits, of which three sources each know a part: one sees the top half, one the bottom
-half, one the ink in each row and column. Each source has a kernel of its own, and the fit combines
-them.
+Three sources describe the same handwritten digits: the top half, the bottom half, and the amount
+of ink in each row and column. Each source has its own kernel, and the fit combines them.
 """
 
 import matplotlib.pyplot as plt
@@ -36,20 +35,21 @@ clf = MultipleKernelDiscriminant(sources).fit(X_train, y_train)
 together = clf.score(X_test, y_test)
 
 # %%
-# Each source alone, all but one, and all of them, with 200 training rows.
+# Left: accuracy of each source alone, of all but one, and of all. Right: the learned weights.
+# There are 200 training rows.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 3.6), layout="constrained")
 bars = [*(f"{name} alone" for name in alone), *(f"without {name}" for name in without), "all"]
 values = [*alone.values(), *without.values(), together]
 left.barh(bars, values, color=["C4"] * 3 + ["C0"] * 3 + ["C1"])
-left.set(xlim=(0.8, 1), xlabel=f"accuracy on {len(y_test)} held-out rows")
-left.set_title("What each source is worth")
+left.set(xlim=(0.8, 1), xticks=[0.8, 0.9, 1], xlabel=f"accuracy on {len(y_test)} held-out rows")
+left.set_title("Accuracy by source")
 left.invert_yaxis()
 right.bar(clf.kernel_names_, clf.kernel_weights_)
-right.set(title="Weights of the combination", ylabel="weight")
+right.set(title="Kernel weights", ylabel="weight")
 plt.show()
 
 # %%
-# **What one learns:** sources complete each other. The two halves together have what the ink says:
-# leaving the ink out costs next to nothing, though it is the best source alone and has the weight
-# shown.
+# **Takeaway:** sources complement each other. The two halves together contain the information in
+# the ink: leaving the ink out costs almost nothing, although it is the best single source and has
+# the weight shown.

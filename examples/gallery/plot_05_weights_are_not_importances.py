@@ -2,8 +2,8 @@
 Weights are not importances
 ===========================
 
-A weight says how much of a kernel is in the combination. A source of pure noise can get a large
-one, because a kernel under which all rows are far apart helps to fit the training rows.
+A weight is the amount of a kernel in the combination. A source of pure noise can get a large
+weight, because a kernel that separates all rows helps to fit the training rows.
 """
 
 import matplotlib.pyplot as plt
@@ -31,8 +31,8 @@ def learner(names, lam):
 
 
 # %%
-# Left: the weights for three values of λ. Right: what is lost in accuracy, over five folds, when a
-# source is left out.
+# Left: weights for three values of λ. Right: loss of cross-validated accuracy when a source is
+# left out.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 3.8), layout="constrained")
 places = np.arange(len(sources))
@@ -48,8 +48,8 @@ lost = [
 ]
 right.bar(list(sources), np.multiply(100, lost), color="C1")
 right.axhline(0, color="black", lw=0.8)
-right.set(title="What leaving it out costs, λ = 0.01", ylabel="points of accuracy")
+right.set(title="Accuracy lost without the source, λ = 0.01", ylabel="points")
 plt.show()
 
 # %%
-# **What one learns:** do not read weights as importances; leave the source out and compare.
+# **Takeaway:** do not read weights as importances; leave the source out and compare.

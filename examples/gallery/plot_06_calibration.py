@@ -1,10 +1,10 @@
 """
-Probabilities that can be believed
-==================================
+Calibrated probabilities
+========================
 
-Of all rows that get the probability 0.8, eight in ten should be of that class. Probabilities are
-fitted on rows that were left out, so that a kernel that fits its training rows perfectly is not
-sure of new ones. We compare with a random forest, boosting and an SVC, on few training rows.
+Of all rows with a predicted probability of 0.8, eight in ten should belong to that class. The
+probabilities of discernel are calibrated on held-out rows, so a kernel that fits its training rows
+perfectly is not overconfident. We compare with a random forest, boosting and an SVC on 400 rows.
 """
 
 import matplotlib.pyplot as plt
@@ -33,22 +33,24 @@ probabilities = {
 }
 
 # %%
-# A line on the diagonal is honest. A steeper one is too modest, a flatter one too sure. The
-# log-loss is small for probabilities that are both honest and sharp.
+# A calibrated method follows the diagonal. A steeper curve is underconfident, a flatter one
+# overconfident. The log-loss is small for probabilities that are both calibrated and sharp.
 
 figure, (left, right) = plt.subplots(
     1, 2, figsize=(11, 4.4), width_ratios=[1.4, 1], layout="constrained"
 )
 for name, values in probabilities.items():
     CalibrationDisplay.from_predictions(y_test, values, n_bins=10, name=name, ax=left)
-left.set(title="Said and seen, 5,600 new rows", xlabel="probability said", ylabel="share seen")
+left.set(title="Calibration on 5,600 test rows")
+left.set(xlabel="predicted probability", ylabel="observed frequency")
 left.legend(frameon=False)
 losses = {name: log_loss(y_test, values) for name, values in probabilities.items()}
 bars = right.bar(losses.keys(), losses.values(), color=["C0", "C1", "C2", "C3"])
 right.bar_label(bars, fmt="%.3f")
-right.set(title="Log-loss, smaller is better")
+right.set(title="Log-loss (smaller is better)")
 right.tick_params(axis="x", rotation=20)
 plt.show()
 
 # %%
-# **What one learns:** accuracy alone hides how sure a method may be; look at the log-loss as well.
+# **Takeaway:** accuracy does not show how reliable probabilities are; compare the log-loss as
+# well.

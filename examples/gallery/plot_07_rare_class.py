@@ -2,9 +2,8 @@
 A rare class
 ============
 
-One row in twenty is of the class that matters. The label with the largest probability is then
-nearly always the common one. There are two ways to move the decision: weights of classes, which
-change what is learned, and a threshold, which changes only where the line is drawn.
+One row in twenty belongs to the class of interest, so the most probable label is almost always the
+other one. Class weights change what is learned; a threshold changes only the decision.
 """
 
 import matplotlib.pyplot as plt
@@ -21,7 +20,7 @@ X_train, X_test, y_train, y_test = train_test_split(
     X, y, train_size=800, stratify=y, random_state=0
 )
 ways = {
-    "as it is": {},
+    "default": {},
     'class_weight="balanced"': {"class_weight": "balanced"},
     'threshold="roc"': {"threshold": "roc"},
     "threshold=0.2": {"threshold": 0.2},
@@ -32,22 +31,22 @@ fits = {
 }
 
 # %%
-# Recall is the share of rare rows that are found, precision the share of alarms that are right.
+# Recall is the share of rare rows that are found, precision the share of alarms that are correct.
 
 figure, axes = plt.subplots(figsize=(8, 4.6), layout="constrained")
-plain = fits["as it is"].predict_proba(X_test)[:, 1]
+plain = fits["default"].predict_proba(X_test)[:, 1]
 precision, recall, _ = precision_recall_curve(y_test, plain)
 axes.plot(recall, precision, color="lightgray", lw=3, label="all thresholds")
 for (name, clf), marker in zip(fits.items(), "osD^", strict=True):
     found = clf.predict(X_test)
     at = recall_score(y_test, found), precision_score(y_test, found)
-    axes.plot(*at, marker, ms=11, label=f"{name}: finds {at[0]:.0%}, right {at[1]:.0%}")
-axes.axhline(y_test.mean(), color="gray", ls=":", label="alarm for all rows")
+    axes.plot(*at, marker, ms=11, label=f"{name}: recall {at[0]:.0%}, precision {at[1]:.0%}")
+axes.axhline(y_test.mean(), color="gray", ls=":", label="alarm for every row")
 axes.set(title=f"{y_test.sum()} rare rows among {len(y_test):,}", xlabel="recall")
 axes.set(ylabel="precision", xlim=(0, 1.02), ylim=(0, 1.02))
-axes.legend(frameon=False, loc="upper right")
+axes.legend(frameon=False, loc=(0.02, 0.1))
 plt.show()
 
 # %%
-# **What one learns:** accuracy is no guide here; decide what a missed rare row costs, and move the
-# threshold there.
+# **Takeaway:** accuracy is misleading for a rare class. Decide what a missed row costs, and move
+# the threshold accordingly.

@@ -2,10 +2,9 @@
 A certified optimum
 ===================
 
-With ``criterion="rkda"`` the weights of the kernels solve a convex program. The gap says how much
-better any other weights could be at most. Here we check that by brute force: with three kernels,
-all possible weights are a triangle, and we compute the criterion of Ye, Ji and Chen (2008), Eq.
-(26), all over it.
+With ``criterion="rkda"`` the kernel weights solve a convex program, and the gap bounds how much
+any other weights could improve it. We check this by brute force: the weights of three kernels form
+a triangle, and we evaluate the criterion of Ye, Ji and Chen (2008), Eq. (26), on a grid over it.
 """
 
 import matplotlib.pyplot as plt
@@ -22,11 +21,10 @@ widths = (2, 8, 16)
 grams = [RBF(width=width)(X) for width in widths]
 learned = learn_kernel(grams, y, criterion="rkda", regularization=lam)
 print(f"weights {learned.weights.round(3)}, criterion {learned.objective:.4f}")
-print(f"no other weights are better by more than {learned.gap:.0e} of that")
+print(f"no other weights improve it by more than a fraction of {learned.gap:.0e}")
 
 # %%
-# The same criterion, written down: kernels centred and divided by their traces, and the class
-# indicator H.
+# The same criterion in NumPy, with centred kernels of trace 1 and the class indicator H.
 
 m, counts = len(y), np.bincount(y)
 P = np.eye(m) - 1 / m
@@ -46,7 +44,7 @@ places = np.array(grid) @ corners
 
 figure, axes = plt.subplots(figsize=(7.4, 5), layout="constrained")
 shades = axes.tricontourf(*places.T, values, levels=30, cmap="viridis_r")
-figure.colorbar(shades, label="criterion, smaller is better")
+figure.colorbar(shades, label="criterion (smaller is better)")
 axes.plot(*(learned.weights @ corners), "*", ms=22, color="C1", mec="white", label="learned")
 axes.plot(*places[values.argmin()], "o", ms=9, mfc="none", mec="black", label="best of the grid")
 for width, (x, z), side in zip(widths, corners, ("left", "right", "right"), strict=True):
@@ -57,4 +55,4 @@ axes.legend(frameon=False)
 plt.show()
 
 # %%
-# **What one learns:** the weights are the best there are, and the gap proves it without a search.
+# **Takeaway:** the weights are optimal, and the gap proves it without a search.

@@ -1,9 +1,9 @@
 """
-The path of λ
-=============
+The regularization path
+=======================
 
-λ says how much is regularised. Along its path, wide kernels give way to narrower ones, and the
-leave-one-out error, computed in closed form, says where to stop.
+λ controls the amount of regularization. As λ decreases, narrower kernels replace wide ones. The
+leave-one-out error, computed in closed form, shows which λ to choose.
 """
 
 import matplotlib.pyplot as plt
@@ -22,15 +22,15 @@ path = regularization_path([kernel(X) for kernel in kernels], y, np.geomspace(1,
 print(f"least leave-one-out error at λ = {path.best.regularization:.1e}")
 
 # %%
-# Every point of the path is a certified optimum for its λ.
+# Every point on the path is a certified optimum for its λ.
 
 figure, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
 names = [kernel.name for kernel in kernels]
 RegularizationPathDisplay.from_path(path, kernel_names=names, ax=axes)
-axes[0].set_title("Which kernels are used")
-axes[1].set_title("How well left-out rows are predicted")
+axes[0].set_title("Kernel weights")
+axes[1].set_title("Leave-one-out error")
 plt.show()
 
 # %%
-# **What one learns:** weights are weights for one λ: much regularisation takes the smoothest
-# kernel only, little of it mixes narrower ones in.
+# **Takeaway:** weights belong to one λ. Strong regularization selects only the smoothest kernel,
+# weak regularization mixes in narrower ones.

@@ -1,10 +1,10 @@
 """
-One kernel per feature
-======================
+One kernel for each feature
+===========================
 
-Of 300 features four have to do with the classes: a line, a parabola, a wave and a weaker line.
-With one kernel per feature, and enough regularisation, most weights are exactly 0, and that is
-proven for the λ given. A linear model sees neither the parabola nor the wave.
+Four of 300 features determine the classes: by a line, a parabola, a wave and a weaker line. With
+one kernel for each feature and enough regularization, most weights are exactly 0, provably so for
+the given λ. A linear model detects neither the parabola nor the wave.
 """
 
 import matplotlib.pyplot as plt
@@ -24,16 +24,16 @@ clf = MultipleKernelDiscriminant(
 ).fit(X, y)
 kept = np.flatnonzero(clf.kernel_weights_)
 print(f"{len(kept)} of {X.shape[1]} features are kept: {kept.tolist()}, gap {clf.gap_:.0e}")
-print(f"{clf.learned_kernel_.screened} have no weight at any optimum for this λ: proven")
+print(f"{clf.learned_kernel_.screened} provably have weight 0 at every optimum for this λ")
 
 linear = LogisticRegression(solver="liblinear", l1_ratio=1.0, C=0.1).fit(X, y)
 
 # %%
-# The first 40 features of 300; the others look like the last of them.
+# The first 40 of 300 features.
 
 figure, (top, bottom) = plt.subplots(2, 1, figsize=(9, 4.6), sharex=True, layout="constrained")
 top.bar(range(40), clf.kernel_weights_[:40])
-top.set(title="discernel: weights of one kernel per feature", ylabel="weight")
+top.set(title="discernel: kernel weights", ylabel="weight")
 bottom.bar(range(40), np.abs(linear.coef_[0, :40]), color="C4")
 bottom.set(title="logistic regression, L1", xlabel="feature", ylabel="|coefficient|")
 shapes = "line, parabola, wave, weaker line"
@@ -41,5 +41,4 @@ top.text(4, clf.kernel_weights_.max(), f"features 0 to 3: {shapes}", va="top")
 plt.show()
 
 # %%
-# **What one learns:** kernels of single features choose among them whatever the shape of their
-# effect.
+# **Takeaway:** kernels of single features select features whatever the shape of their effect.

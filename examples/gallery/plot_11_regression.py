@@ -2,8 +2,8 @@
 Regression
 ==========
 
-``MultipleKernelRidge`` predicts numbers with the same learned kernels. Here the target is a wave
-of one column plus a jump by a second, and six columns of noise are beside them.
+``MultipleKernelRidge`` predicts numbers. Here the target is a wave in one column plus a step in a
+second one, and there are six columns of noise.
 """
 
 import matplotlib.pyplot as plt
@@ -32,7 +32,7 @@ for name, method in methods.items():
     print(f"{name:20} R² {method.fit(X[train], y[train]).score(X[test], y[test]):.2f}")
 
 # %%
-# New rows along the first column, with the second at −1 or 1 and all others at 0.
+# Predictions along the first column, with the second at −1 or 1 and all others at 0.
 
 figure, axes = plt.subplots(1, 2, figsize=(11, 4), sharey=True, layout="constrained")
 line = np.linspace(-3, 3, 200)
@@ -49,5 +49,5 @@ axes[0].set_ylim(-1.6, 3.6)
 plt.show()
 
 # %%
-# **What one learns:** with the scales of columns learned, kernel ridge is not disturbed by columns
-# of noise; it is as accurate as a forest here, and smooth.
+# **Takeaway:** with learned column scales, kernel ridge regression ignores columns of noise. Here
+# it is as accurate as a random forest, and smooth.

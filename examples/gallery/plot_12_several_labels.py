@@ -1,10 +1,10 @@
 """
-Several labels per row
-======================
+Several labels for each row
+===========================
 
-A digit can be even, have a closed loop and be greater than four, all at once.
-``MultiLabelKernelDiscriminant`` learns one kernel for all three questions, and each has
-probabilities of its own.
+A digit can be even, have a closed loop and be greater than four at the same time.
+``MultiLabelKernelDiscriminant`` learns one kernel for all three labels, and separate probabilities
+for each.
 """
 
 import matplotlib.pyplot as plt
@@ -22,10 +22,10 @@ X_train, X_test, Y_train, Y_test = train_test_split(X, Y, train_size=300, random
 clf = MultiLabelKernelDiscriminant().fit(X_train, Y_train)
 right = (clf.predict(X_test) == Y_test).mean(axis=0)
 for name, share in zip(labels, right, strict=True):
-    print(f"{name:8} right for {share:.1%} of {len(Y_test):,} held-out digits")
+    print(f"{name:8} accuracy {share:.1%} on {len(Y_test):,} held-out digits")
 
 # %%
-# Six held-out digits: three of which the model is sure, and the three of which it is least sure.
+# Six held-out digits: the three most certain and the three least certain predictions.
 
 probabilities = clf.predict_proba(X_test)
 doubt = np.abs(probabilities - 0.5).min(axis=1).argsort()
@@ -39,9 +39,9 @@ for (top, bottom), row in zip(axes.T, [*doubt[-3:], *doubt[:3]], strict=True):
     bottom.set(ylim=(0, 1), yticks=[0, 1])
     bottom.tick_params(axis="x", labelsize=8)
 axes[1, 0].set_ylabel("probability")
-figure.suptitle("Sure (left) and in doubt (right); blue: the label is true, grey: it is not")
+figure.suptitle("Certain (left) and uncertain (right); blue: the label is true, grey: it is not")
 plt.show()
 
 # %%
-# **What one learns:** one fit answers several questions at once, and its doubts are where a person
-# would have them too.
+# **Takeaway:** one fit predicts several labels, and it is uncertain where a person would be
+# uncertain too.

@@ -2,9 +2,9 @@
 Few labels, many rows
 =====================
 
-Labels cost time, rows are cheap. ``SeparabilityClassifier`` sees all 300 rows, of which only some
-have a label; the others have −1, as in scikit-learn. It keeps the shape of all rows, and lets the
-labelled ones say which way the classes lie.
+Labels are expensive, rows are cheap. ``SeparabilityClassifier`` uses all 300 rows, although only a
+few are labelled; the others have the label −1, as in scikit-learn. All rows determine the shape of
+the kernel, the labelled ones the directions that separate the classes.
 """
 
 import matplotlib.pyplot as plt
@@ -33,8 +33,8 @@ def answers(X, y, known):
 
 
 # %%
-# Left and middle: one draw of eight labels per class; crosses are wrong. Right: the mean of ten
-# draws.
+# Left and middle: one draw of eight labels per class; crosses mark errors. Right: mean accuracy
+# over ten draws.
 
 figure, axes = plt.subplots(1, 3, figsize=(12, 4), layout="constrained")
 (X, y), colors, methods = circles, np.array(["C0", "C1"]), ("separability", "nearest neighbour")
@@ -43,17 +43,17 @@ for panel, name, answer in zip(axes, methods, answers(X, y, known), strict=False
     panel.scatter(*X.T, c=colors[answer], s=12)
     panel.scatter(*X[answer != y].T, c="black", marker="x", s=36)
     panel.scatter(*X[known].T, c=colors[y[known]], s=110, ec="black")
-    panel.set(title=f"{name}: {(answer != y).sum()} wrong", xticks=[], yticks=[])
+    panel.set(title=f"{name}: {(answer != y).sum()} errors", xticks=[], yticks=[])
 counts = (2, 4, 8, 16)
 for (name, (X, y)), color in zip(data.items(), ("C2", "C3"), strict=True):
     draws = [[draw(y, n, seed) for seed in range(10)] for n in counts]
     right = [[[np.mean(a == y) for a in answers(X, y, d)] for d in some] for some in draws]
     for values, method, style in zip(np.mean(right, axis=1).T, methods, ("o-", "o:"), strict=True):
         axes[2].plot(counts, values, style, color=color, label=f"{name}, {method}")
-axes[2].set(title="Share right", xlabel="labels per class", xticks=counts)
+axes[2].set(title="Accuracy", xlabel="labels per class", xticks=counts)
 axes[2].legend(frameon=False)
 plt.show()
 
 # %%
-# **What one learns:** rows without labels help where classes have a shape, as rings do; where they
-# are round heaps, as in wine, they change little.
+# **Takeaway:** unlabelled rows help if the classes have a shape, such as rings. For compact
+# classes, as in wine, they change little.

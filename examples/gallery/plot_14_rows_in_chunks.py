@@ -2,9 +2,9 @@
 Many rows, in chunks
 ====================
 
-Rows that do not fit into memory come in chunks: files, or a function that yields arrays. Here a
-function draws 20,000 rows, 2,000 at a time, of classes on a chessboard. ``fit`` reads them twice,
-in memory that does not grow with their number, and the same lines take 200,000 rows.
+Rows that do not fit into memory are read in chunks, from files or from a function. Here a function
+generates 20,000 rows on a chessboard, 2,000 at a time. ``fit`` reads them twice, in memory that
+does not grow with the number of rows; the same code fits 200,000 rows.
 """
 
 import matplotlib.pyplot as plt
@@ -34,10 +34,10 @@ few_rows = MultipleKernelDiscriminant(kernels, criterion="rkda").fit(*chunk(0))
 X_test, y_test = chunk(1000)
 print(all_rows.streamed_)
 print("expected:", all_rows.expected_)
-print(f"measured: {all_rows.score(X_test, y_test):.1%}, at most 95% is possible")
+print(f"measured: {all_rows.score(X_test, y_test):.1%}, the highest possible is 95%")
 
 # %%
-# The board as two fits see it.
+# Predicted probabilities after a fit to one chunk, and to all ten.
 
 side = np.linspace(0, 4, 120)
 board = np.column_stack([axis.ravel() for axis in np.meshgrid(side, side)])
@@ -48,8 +48,8 @@ for panel, (words, model) in zip(axes, models.items(), strict=True):
     picture = panel.imshow(shade, origin="lower", extent=(0, 4, 0, 4), cmap="RdBu", vmin=0, vmax=1)
     panel.set(title=f"{words}: {model.score(X_test, y_test):.1%}", xlabel="first column")
 axes[0].set_ylabel("second column")
-figure.colorbar(picture, ax=axes, label="probability of the second class")
+figure.colorbar(picture, ax=axes, label="predicted probability of the second class")
 plt.show()
 
 # %%
-# **What one learns:** more rows sharpen the picture, and memory need not grow with them.
+# **Takeaway:** more rows sharpen the decision boundary, and memory need not grow with them.

@@ -2,8 +2,8 @@
 A support vector machine on the learned kernel
 ==============================================
 
-``LearnedKernelTransformer`` hands the learned kernel to any other kernel machine. In a pipeline
-the kernel is learned again on every training fold, so that a grid search sees no held-out row.
+``LearnedKernelTransformer`` passes the learned kernel to another kernel method. In a pipeline the
+kernel is learned again on every training fold, so a grid search does not see held-out rows.
 """
 
 import matplotlib.pyplot as plt
@@ -22,7 +22,7 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=140, random
 
 Cs = np.geomspace(0.1, 100, 4)
 searches = {
-    "SVC on scaled columns, width searched for": GridSearchCV(
+    "SVC on scaled columns, width by grid search": GridSearchCV(
         make_pipeline(StandardScaler(), SVC()),
         {"svc__C": Cs, "svc__gamma": np.geomspace(1e-3, 1, 6)},
     ),
@@ -39,11 +39,11 @@ for name, search in searches.items():
 axes.set(
     title="Six digits and 20 columns of noise, 140 training rows",
     xlabel="C",
-    ylabel="accuracy over folds",
+    ylabel="cross-validated accuracy",
 )
 axes.legend(frameon=False, loc="lower right")
 plt.show()
 
 # %%
-# **What one learns:** the learned kernel can be used wherever a kernel can; neither its width nor
-# the scales of the columns have to be searched for.
+# **Takeaway:** the learned kernel works in any kernel method, and neither its width nor the scales
+# of the columns have to be searched.

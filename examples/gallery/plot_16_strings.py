@@ -1,10 +1,10 @@
 """
-A kernel of one's own, on strings
-=================================
+Your own kernel on strings
+==========================
 
-Rows need not be numbers. Any function that returns the similarities of two lists of things is a
-kernel. Here rows are DNA sequences of 40 letters, and those of one class have a motif somewhere. A
-kernel counts the words of k letters that two sequences share.
+Rows need not be numbers: any function that returns similarities of two lists of objects can be a
+kernel. Here the rows are DNA sequences of 40 letters, and one class contains a motif. Each kernel
+counts the words of k letters that two sequences share.
 """
 
 from itertools import product
@@ -44,7 +44,7 @@ fits = [MultipleKernelDiscriminant([k]).fit(X_train, y_train) for k in kernels.v
 alone = [fit.score(X_test, y_test) for fit in fits]
 
 # %%
-# Left: each kernel alone, and the learned combination. Right: held-out sequences.
+# Left: accuracy of each kernel alone and of the learned combination. Right: held-out sequences.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 3.8), layout="constrained")
 left.bar([*kernels, "learned"], [*alone, clf.score(X_test, y_test)], color=["C4"] * 5 + ["C0"])
@@ -52,9 +52,9 @@ left.set(title="200 held-out sequences", ylabel="accuracy", ylim=(0.4, 1))
 left.tick_params(axis="x", rotation=30)
 for label, name in enumerate(("no motif", "motif")):
     right.hist(clf.predict_proba(X_test)[y_test == label, 1], bins=20, alpha=0.6, label=name)
-right.set(title="Probability of the motif", xlabel="probability", ylabel="sequences")
+right.set(title="Predicted probability of the motif", xlabel="probability", ylabel="sequences")
 right.legend(frameon=False)
 plt.show()
 
 # %%
-# **What one learns:** a similarity is all that is needed; how long the words should be is learned.
+# **Takeaway:** a similarity function is enough; the weights of the word lengths are learned.

@@ -2,8 +2,8 @@
 Serving a model without discernel
 =================================
 
-A fitted classifier becomes an ONNX graph, for any ONNX runtime, or a Python file that needs NumPy
-alone. Both give the same probabilities as the model.
+A fitted classifier can be exported as an ONNX graph, or as a Python file that needs only NumPy.
+Both give the same probabilities as the model.
 """
 
 import timeit
@@ -27,16 +27,16 @@ scorer = numpy_scorer(clf)
 ways = {
     "discernel": clf.predict_proba,
     "ONNX": lambda rows: session.run(None, {"X": rows})[1],
-    "NumPy alone": scorer.predict_proba,
+    "NumPy": scorer.predict_proba,
 }
 probabilities = {name: way(X_test) for name, way in ways.items()}
-for name in ("ONNX", "NumPy alone"):
+for name in ("ONNX", "NumPy"):
     apart = np.abs(probabilities[name] - probabilities["discernel"]).max()
     print(f"{name}: probabilities at most {apart:.0e} apart on {len(X_test):,} rows")
 
 # %%
-# Left: every probability of the model beside those of ONNX. Right: time to predict one row, and 200
-# of them, on this machine.
+# Left: probabilities of ONNX against those of the model. Right: time to predict one row and 200
+# rows on this machine.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
 left.plot(probabilities["discernel"].ravel(), probabilities["ONNX"].ravel(), ".", ms=3)
@@ -51,5 +51,4 @@ right.legend(frameon=False)
 plt.show()
 
 # %%
-# **What one learns:** what was learned here can be used where discernel is not installed; for one
-# row that is faster too.
+# **Takeaway:** an exported model gives the same probabilities where discernel is not installed.

@@ -75,6 +75,8 @@ class AKFDFacts:
         The accuracy of every ν in cross-validation.
     found : Alternation
         What the alternation found.
+    learned, importances : None
+        It has no `LearnedKernel` and no importances of columns.
     """
 
     names: list[str]
@@ -82,6 +84,8 @@ class AKFDFacts:
     nu: float
     accuracies: dict[float, float]
     found: Alternation
+    learned: None = None
+    importances: None = None
 
 
 class AKFDClassifier(ClassifierMixin, BaseKernelEstimator):

@@ -12,7 +12,8 @@ from discernel.arrays import FloatArray
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel, Known, Wrapper
 from discernel.kernels.columns import is_missing, replace_rows
-from discernel.kernels.evaluate import KernelSet, PreparedRows, is_dense
+from discernel.kernels.evaluate import KernelSet, is_dense
+from discernel.kernels.prepared import PreparedRows
 from discernel.kernels.terms import Atom, PairKind, Term, Terms, View, formula_of
 from discernel.kernels.weighted import WeightedKernels
 

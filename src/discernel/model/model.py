@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from discernel.arrays import Device, FloatArray, n_rows
 from discernel.bank import CombinedFeatures, CombinedKernel
-from discernel.kernels.evaluate import KernelSet, PreparedRows
+from discernel.kernels.evaluate import KernelSet
+from discernel.kernels.prepared import PreparedRows
 from discernel.rows.reader import RowReader
 
 #: Entries of all kernels between new and kept rows up to which neither tiles nor threads pay.
