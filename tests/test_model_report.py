@@ -6,7 +6,7 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from discernel import MultipleKernelDiscriminant, MultipleKernelRidge
+from discernel import AKFDClassifier, MultipleKernelDiscriminant, MultipleKernelRidge
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Linear
 from discernel.report import RowExplanation, write_model_report
@@ -162,3 +162,11 @@ def test_what_is_no_model_or_no_place_is_refused(clf, tmp_path):
         write_model_report(clf, tmp_path)
     with pytest.raises(InvalidInputError, match="one of discernel"):
         write_model_report(StandardScaler().fit(X), tmp_path / "m.html")
+
+
+def test_a_model_without_a_learned_kernel_is_refused(tmp_path, blobs):
+    rows, labels = blobs
+    akfd = AKFDClassifier([RBF()], nu=1.0).fit(rows, labels == 1)
+    with pytest.raises(InvalidInputError, match=r"must have a learned_kernel_.*Got AKFDClassifier"):
+        write_model_report(akfd, tmp_path / "m.html")
+    assert not (tmp_path / "m.html").exists()

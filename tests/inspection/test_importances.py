@@ -59,7 +59,7 @@ def brute_contributions(pieces, targets, ridge, n_groups):
 
 def all_of(clf, X, y, groups):
     sources = _Sources.of(Explained.of(clf), X, groups)
-    targets, ridge = _targets(clf, y)
+    targets, ridge = _targets(Explained.of(clf), y, clf.regularization_)
     return sources.contributions(X, targets, ridge), targets, ridge
 
 
@@ -239,6 +239,6 @@ def test_classes_are_scored_as_in_the_fit():
     clf = MultipleKernelDiscriminant(VIEWS, criterion="rkda", regularization=0.1).fit(
         *make_rows(60)
     )
-    targets, ridge = _targets(clf, y)
+    targets, ridge = _targets(Explained.of(clf), y, clf.regularization_)
     np.testing.assert_array_equal(targets, ClassTarget.from_labels(y).scores)
     np.testing.assert_allclose(ridge, 0.1)

@@ -23,7 +23,7 @@ from discernel.bank.tiles import Centered, Tile, TilePass, around_one
 from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.kernels import Kernel
 from discernel.kernels.device import STRIP_ENTRIES
-from discernel.kernels.evaluate import PreparedRows
+from discernel.kernels.prepared import PreparedRows
 from discernel.kernels.weighted import slices
 
 #: Rows of a part up to which NumPy is as fast.

@@ -74,7 +74,7 @@ class Threads(Engine):
         """
         if any(i in self.taken_off for i in active):
             return None
-        rows = self.rows.single({self.kernels.keys[i] for i in active})
+        rows = self.rows.single({key for i in active for key in self.kernels.keys[i]})
         if rows is None:
             return None
         made = copy(self)

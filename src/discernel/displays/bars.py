@@ -389,17 +389,17 @@ class ImportancesDisplay(FitsDisplay):
             raise InvalidInputError(
                 f"The estimators must have the same columns. Got {names[0]} and others."
             )
-        learners = [each.learner for each in found]
-        for learner in learners:
-            if not hasattr(learner, "feature_importances_"):
+        rows = []
+        for each in found:
+            if each.model.facts.importances is None:
                 raise InvalidInputError(
                     "The estimator must have feature_importances_, which a fit to dense rows with "
-                    f"columns has. Got {learner!r}, whose rows are sparse or whose kernels are "
-                    "precomputed. Use dense rows, or scikit-learn's permutation_importance."
+                    f"columns has. Got {each.learner!r}, whose rows are sparse or whose kernels "
+                    "are precomputed. Use dense rows, or scikit-learn's permutation_importance."
                 )
-        rows = [learner.feature_importances_ for learner in learners]
-        std = learners[0].feature_importances_std_ if len(learners) == 1 else None
-        return cls(rows, std=std, feature_names=names[0])
+            importances, std = each.model.facts.importances.found
+            rows.append(importances)
+        return cls(rows, std=std if len(rows) == 1 else None, feature_names=names[0])
 
     def plot(self, ax: Any = None, *, n_columns: int = 15, **bar_options: Any) -> Self:
         """Draw the bars, the most important column at the top.
@@ -450,7 +450,7 @@ class ImportancesDisplay(FitsDisplay):
 
 
 class CandidatesDisplay(LearnedDisplay):
-    """Bars of what ``criterion="auto"`` considered: what held-out rows cost under each.
+    """Bars of the candidates of ``criterion="auto"``: the loss of held-out rows under each.
 
     With ``kernels="auto"``, that is the log-loss of held-out folds, for numbers the squared error;
     beside it stands the share of rows whose class was right. A more complex candidate (a metric,
@@ -569,10 +569,10 @@ class CandidatesDisplay(LearnedDisplay):
 
 
 class ContributionsDisplay(Display):
-    """Bars of what columns, or sources, add to the score of one row.
+    """Bars of the contributions of columns, or of sources, to the score of one row.
 
-    From the top: the score of a typical row, then what each column adds, the largest first, and at
-    the bottom the score of the row. Every bar begins where the one above ends.
+    From the top: the score of a typical row, then the contribution of each column, the largest
+    first, and at the bottom the score of the row. Every bar begins where the one above ends.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray
 from discernel.exceptions import InvalidInputError, missing_extra
-from discernel.inspection.explained import fitted_learner
+from discernel.inspection.explained import Explained
 from discernel.learn import LearnedKernel
 from discernel.show.words import plural
 
@@ -73,7 +73,7 @@ def make_axes(ax: Any, n_panels: int = 1, height: float | None = None) -> list[A
 
 
 def class_colors(n_colors: int) -> list[Any]:
-    """Return colours: those of the style where it has its own, else ours."""
+    """Return the colours of the style if it sets its own, else those of our palette."""
     plt = pyplot()
     from matplotlib import rcParamsDefault
 
@@ -89,7 +89,7 @@ def ink_color() -> Any:
 
 
 def place_legend(ax: Axes, where: Literal["beside", "above", "best"], **options: Any) -> None:
-    """Add a legend, if there is anything to explain, in which every label comes once.
+    """Add a legend in which every label comes once; none without labels.
 
     Beside or above the axes of a figure of ours, which makes room for it; inside other axes, where
     it covers least.
@@ -181,7 +181,7 @@ class DrawnBar:
 
 
 class Display(ABC):
-    """A picture of what was learned: data, and a `plot` that draws them."""
+    """A figure of a fitted model: its data, and a `plot` method that draws them."""
 
     ax_: Axes
     figure_: Any
@@ -246,7 +246,7 @@ class FittedDisplay(Display):
     @classmethod
     @abstractmethod
     def _of(cls, estimators: Sequence[Any]) -> Self:
-        """Return the display of what fitted estimators learned, not drawn, or raise."""
+        """Return the display of fitted estimators, not drawn, or raise."""
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None, **options: Any) -> Self:
@@ -311,7 +311,7 @@ class FitsDisplay(FittedDisplay):
     def _draw_ranked(
         self, ax: Any, bars: Sequence[DrawnBar], xlabel: str, options: dict[str, Any]
     ) -> None:
-        """Draw bars from the top; those of a label that is there already share its line."""
+        """Draw bars from the top; bars with the same label share a line."""
         labels = [bar.label for bar in bars]
         self._start(ax, labels)
         self.bars_, self.spread_ = self._draw_bars(labels, bars, options)
@@ -344,26 +344,20 @@ class LearnedDisplay(FittedDisplay):
     @classmethod
     @abstractmethod
     def _of_learned(cls, learned: LearnedKernel) -> Self:
-        """Return the display of what was learned, not drawn, or raise where there is nothing."""
+        """Return the display of a learned kernel, not drawn, or raise where it has no data."""
 
     @classmethod
     def _of(cls, estimators: Sequence[Any]) -> Self:
-        learner = fitted_learner(estimators[0])
-        if not hasattr(learner, "learned_kernel_"):
-            raise InvalidInputError(
-                f"The estimator must have a learned_kernel_. Got {learner!r}, which has none: give "
-                "the display its data directly."
-            )
-        return cls._of_learned(learner.learned_kernel_)
+        return cls._of_learned(Explained.of(estimators[0], predicts=False).learned)
 
     @classmethod
     def from_learned(cls, learned: LearnedKernel, *, ax: Any = None, **options: Any) -> Self:
-        """Draw what `learn_kernel` returned.
+        """Draw a kernel that `learn_kernel` returned.
 
         Parameters
         ----------
         learned : LearnedKernel
-            Learned by what the display is about.
+            A kernel with the data that the display draws.
         ax : Axes or sequence of Axes, optional
             Where to draw, as `plot` takes it; by default on a new figure.
         **options

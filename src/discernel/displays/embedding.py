@@ -257,7 +257,7 @@ class DiscriminantEmbeddingDisplay(Display):
         return list(zip(self.classes, class_colors(len(self.classes)), strict=True))
 
     def _heights(self, codes: NDArray[np.intp]) -> FloatArray:
-        """Return how far rows stand from the line of their class: the further, the more are there.
+        """Return the distances of rows from the line of their class, larger where rows are dense.
 
         Training rows and held-out rows are counted apart, so that both can be seen.
         """
@@ -274,7 +274,7 @@ class DiscriminantEmbeddingDisplay(Display):
         return heights
 
     def _explain_markers(self) -> None:
-        """Add to the legend what hollow and filled markers are."""
+        """Add hollow and filled markers to the legend."""
         ink = ink_color()
         for name, face in (("training", "none"), ("held out", ink)):
             self.ax_.scatter([], [], 18.0, facecolors=face, edgecolors=ink, label=name)

@@ -168,7 +168,7 @@ class LearningPathDisplay(_PathDisplay):
         return [slice(a, b) for a, b in pairwise(bounds)]
 
     def _draw(self, ax: Axes, values: FloatArray, line_options: dict[str, Any]) -> list[Any]:
-        """Draw one line a λ; where there are several, the chosen one in full colour."""
+        """Draw one line per λ; of several, the chosen one in full colour."""
         lines, stages, color = [], self._stages(), class_colors(1)[0]
         x = np.arange(len(values))
         for stage in stages:
@@ -266,7 +266,7 @@ class RegularizationPathDisplay(_PathDisplay):
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Draw what `regularization_path` found.
+        """Draw the path that `regularization_path` returned.
 
         Parameters
         ----------

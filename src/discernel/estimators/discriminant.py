@@ -16,7 +16,7 @@ from discernel.bank import BankChoice
 from discernel.criteria import takes_two_classes
 from discernel.discriminant import ClassHead, Decision, HeldOutScores, fit_discriminant
 from discernel.estimators.base import BaseKernelEstimator, by_chunks, score_any, view
-from discernel.exceptions import InvalidInputError, unknown_choice
+from discernel.exceptions import InvalidInputError, is_word, unknown_choice
 from discernel.learn import Request, make_request
 from discernel.learn.chunks import StreamLearner
 from discernel.learn.rows import PRIOR_REQUEST, Learning
@@ -85,17 +85,6 @@ class BaseKernelDiscriminant(
         """
         return super().fit(X, y, sample_weight)
 
-    def _fit_model(self, X: Any, y: Any, sample_weight: Any, run: FitRun) -> Model:
-        """Return the model of a fit to rows in memory or in chunks."""
-        if not isinstance(X, Source):
-            return super()._fit_model(X, y, sample_weight, run)
-        if y is not None or sample_weight is not None:
-            raise InvalidInputError(
-                "Labels and weights of rows in chunks come with them. Got them for fit; name "
-                "their columns, or give them, to open_rows."
-            )
-        return StreamLearner(self, run).fit(X)
-
     def _make_target(self, training: TrainingRows, request: Request) -> tuple[Any, ...]:
         """Return the classes with rows, all classes, and how probabilities become a class."""
         least = 2 if training.absent is None else 1
@@ -125,7 +114,7 @@ class BaseKernelDiscriminant(
     def _make_head(
         self, found: Any, decision: Decision, target: ClassTarget, where: str | None
     ) -> ClassHead:
-        """Return what scores are turned into.
+        """Return the head: from scores to probabilities and classes.
 
         Parameters
         ----------
@@ -138,18 +127,23 @@ class BaseKernelDiscriminant(
         where : str or None
             How rows were predicted without their labels; None: nothing is expected.
         """
-        chooses = isinstance(self.threshold, str) and where is not None
+        chooses = is_word(self.threshold, "roc") and where is not None
         where = where if self.statistics == "loo" else None
         n_components = self._check_n_components(target)
         return ClassHead.of(found, decision, target, n_components, where, chooses=chooses)
 
     def _held_out_loss(self, model: Model) -> float | None:
-        """Return the log-loss of held-out rows; None where that is not known."""
+        """Return the log-loss of held-out rows; None if unknown."""
         expected = model.head.expected
         return None if expected is None else float(expected.log_loss)
 
     def _open_rows(self, X: Any, y: Any, sample_weight: Any, bank: BankChoice) -> tuple[Any, ...]:
         """Return rows, labels and weights as they are learned from."""
+        if isinstance(X, Source) and (y is not None or sample_weight is not None):
+            raise InvalidInputError(
+                "Labels and weights of rows in chunks come with them. Got them for fit; name "
+                "their columns, or give them, to open_rows."
+            )
         if not is_dask(X):
             return X, y, sample_weight
         source = open_rows(X, y, weights=sample_weight)
@@ -158,10 +152,6 @@ class BaseKernelDiscriminant(
         from discernel.rows.dask import gathered
 
         return gathered(source)  # of which every worker will have all
-
-    def _survey_rows(self, X: Any, run: FitRun) -> Any:
-        """Return what a first pass over rows in chunks finds; None for rows in memory."""
-        return StreamLearner(self, run).survey(X) if isinstance(X, Source) else None
 
     def partial_fit(
         self,
@@ -381,25 +371,8 @@ class KernelDiscriminant(BaseKernelDiscriminant):
     regularization : float or "loo", default="loo"
         λ, relative to the normalized kernel. ``"loo"`` minimizes the leave-one-out error. 0
         requires a kernel matrix of full rank and ``statistics="loo"``.
-    statistics : {"loo", "training"}, default="loo"
-        Scores from which class means and covariance are estimated: held-out predictions, for
-        calibrated probabilities, or predictions of the training rows, as in the papers.
-    priors : array-like of shape (n_classes,), dict, "uniform" or None, default=None
-        Prior class probabilities, in the order of the sorted labels or by label. None uses the
-        class frequencies.
-    class_weight : dict, "balanced" or None, default=None
-        Factors for the sample weights of each class, in everything that is learned. Labels missing
-        from the dictionary have the factor 1; ``"balanced"`` gives all classes the same total
-        weight. Unlike ``class_costs`` this changes the probabilities, which then assume class
-        frequencies in proportion to these weights.
-    class_costs : array-like of shape (n_classes,), dict, "balanced" or None, default=None
-        Costs of misclassifying a sample of each class. Labels missing from the dictionary have
-        the cost 1; ``"balanced"`` is n_samples / (n_classes × samples of the class).
-    threshold : float or "roc", optional
-        For two classes, the probability from which the second class is predicted. ``"roc"``
-        maximizes the difference of true and false positive rates.
-    n_components : int, optional
-        Number of columns of `transform`, at most n_classes − 1 and the rank of the kernel.
+    statistics, priors, class_weight, class_costs, threshold, n_components
+        As in `MultipleKernelDiscriminant`.
 
     Attributes
     ----------

@@ -282,7 +282,7 @@ def _too_large(name: str, number: Any) -> str:
 
 
 def cells_of(X: Any, name: str, position: int) -> NDArray[Any]:
-    """Return one column of what `as_table` returned, as it was given."""
+    """Return one column of a table that `as_table` returned."""
     if not isinstance(X, Mapping):
         return np.asarray(X[:, position])
     if name not in X:
@@ -294,7 +294,7 @@ def cells_of(X: Any, name: str, position: int) -> NDArray[Any]:
 
 
 def as_table(X: Any, n_columns: int) -> Any:
-    """Return a dictionary of columns where these have names, and else an array, checked."""
+    """Return a dictionary of columns if these have names, else an array, checked."""
     if isinstance(X, Mapping):
         return X
     if isinstance(X, Sequence) and len(X) and isinstance(X[0], Mapping):
@@ -417,7 +417,7 @@ class Scorer:
 
 
 def _restore(plan: Any, stored: Mapping[str, NDArray[Any]]) -> Any:
-    """Return what a plan stands for: objects by the name of their class, and arrays by theirs."""
+    """Return the object that a plan describes, by the names of classes and of arrays."""
     if isinstance(plan, list):
         return tuple(_restore(each, stored) for each in plan)
     if not isinstance(plan, dict):

@@ -126,7 +126,7 @@ def _not_exported(kernel: Kernel) -> InvalidInputError:
 
 
 def _dense(part: Any) -> FloatArray:
-    """Return stored rows as an array, or raise where they are no numbers, or too many."""
+    """Return stored rows as a dense array, or raise if they are not numbers, or too many."""
     if part.rows is None:
         raise _not_exported(part.kernels[0])
     rows = part.rows
@@ -168,7 +168,7 @@ def _feature_scores(part: Any, X: Recorded, xp: Recorder) -> Recorded:
 
 
 def input_names(first: Any, names: Sequence[str] | None = None) -> tuple[str, ...]:
-    """Return what the columns are called, by what sees them first, or as they are to be called."""
+    """Return the names of the columns: as given, as the first step knows them, or numbered."""
     n_columns = int(first.n_features_in_)
     if names is None:
         names = getattr(first, "feature_names_in_", None)
@@ -184,7 +184,7 @@ def input_names(first: Any, names: Sequence[str] | None = None) -> tuple[str, ..
 def _scaling(
     before: list[Any], columns: Sequence[InputColumn]
 ) -> tuple[FloatArray, FloatArray] | None:
-    """Return what is taken off columns first, and what they are divided by; None for nothing."""
+    """Return means and scales of a StandardScaler before the model; None without one."""
     if not before:
         return None
     if len(before) > 1 or type(before[0]) is not StandardScaler:

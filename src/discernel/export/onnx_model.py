@@ -198,7 +198,7 @@ def feeds(model: Any, formula: Scorer, X: Any) -> dict[str, Any]:
 
 
 def _check(model: Any, clf: Any, formula: Scorer, X: Any, dtype: str) -> None:
-    """Raise where a graph does not predict what the model does."""
+    """Raise an error if a graph and its model predict different probabilities."""
     try:
         import onnxruntime
     except ImportError as error:
@@ -226,7 +226,7 @@ def _check(model: Any, clf: Any, formula: Scorer, X: Any, dtype: str) -> None:
 
 
 def _set_output_types(operator: Any) -> None:
-    """Say what a model returns: labels, and probabilities of the precision of its inputs."""
+    """Set the types of outputs: labels, and probabilities in the precision of the inputs."""
     from skl2onnx.common.data_types import (
         DoubleTensorType,
         FloatTensorType,

@@ -62,7 +62,7 @@ class Recorder:
         self.steps: list[Step] = []
 
     def computation(self, result: Recorded) -> Computation:
-        """Return what was recorded, up to its result."""
+        """Return the recorded steps up to a result."""
         n_given = len(self.given)
         return Computation(n_given, tuple(self.steps[: result.place + 1 - n_given]))
 

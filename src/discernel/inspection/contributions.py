@@ -74,7 +74,7 @@ class Contributions:
 def contributions(
     clf: Any, X: Any, *, background: Any = None, groups: Mapping[str, Any] | None = None
 ) -> Contributions:
-    """Explain the scores of rows: what each column and each source adds to that of a typical row.
+    """Explain scores of rows: the contributions of columns and sources beside a typical row.
 
     The value of a column is its Shapley value: what the score changes when the column goes from the
     typical row to the row that is explained, averaged over all orders in which columns could go. A
@@ -181,7 +181,7 @@ def _typical(reader: RowReader, scoring: Scoring) -> Any:
 def column_values(
     parts: list[ScorePart], X: Any, references: Any, player: NDArray[np.intp], n_players: int
 ) -> tuple[FloatArray, bool]:
-    """Return what each player adds to the scores of rows, averaged over references, and if exactly.
+    """Return the contribution of each player to the scores of rows, and whether it is exact.
 
     Of shape (n_rows, n_outputs, n_players), summing to the score of a row less the mean of those of
     the references. A player is a column that was given, with all columns that it is encoded by.

@@ -63,6 +63,18 @@ class Explained(NamedTuple):
         """The model that the estimator predicts with."""
         return self.learner.model_  # type: ignore[no-any-return]
 
+    @property
+    def learned(self) -> Any:
+        """The `LearnedKernel` of the estimator; an error where it has none."""
+        found = self.model.facts.learned
+        if found is None:
+            raise InvalidInputError(
+                "The estimator must have a learned_kernel_, as KernelDiscriminant, "
+                "MultipleKernelDiscriminant and MultipleKernelRidge have. Got "
+                f"{self.learner!r}, which has none."
+            )
+        return found
+
     def prepare(self, X: Any) -> Any:
         """Return rows as the estimator is given them, by the steps before it."""
         return X if self.before is None else self.before.transform(X)
@@ -151,15 +163,16 @@ def column_groups(
 
 @dataclass(frozen=True)
 class Scoring:
-    """Scores of a fitted estimator: what its kernels are multiplied by, and a constant.
+    """Scores of a fitted estimator: its kernel, coefficients and a constant.
 
     Attributes
     ----------
     combined : CombinedKernel or CombinedFeatures
         The learned kernel between new rows and those of training.
     coef : ndarray of shape (n_terms, n_outputs)
-        What it is multiplied by.
+        The coefficients of the kernel.
     constant : ndarray of shape (n_outputs,)
+        The constant that is added.
     classes : ndarray of shape (n_classes,) or None
         The labels that can be predicted, so none of which all rows have the weight 0; None for
         numbers that are predicted. Two classes have one output, the log-odds of the second. More

@@ -59,7 +59,8 @@ def model_facts(
     (178, 13, {'0': 59, '1': 71, '2': 48})
     """
     explained = Explained.of(estimator, predicts=False)
-    model, kind = explained.model, type(explained.learner).__name__
+    model, learned = explained.model, explained.learned
+    kind = type(explained.learner).__name__
     streamed = model.facts.streamed
     given = Origin() if origin is None else origin
     classes = [] if model.classes is None else [str(label) for label in model.classes]
@@ -76,7 +77,7 @@ def model_facts(
     expected = _expected(model)
     n_rows = sum(counts.values()) or (None if expected is None else expected.n_rows)
     return ModelFacts(
-        **vars(model.facts.learned.describe(model.facts.names)),
+        **vars(learned.describe(model.facts.names)),
         name=name or kind,
         target=target,
         estimator=kind,
@@ -106,7 +107,7 @@ def _majority(counts: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _expected(model: Model) -> ExpectedFacts | None:
-    """Return what to expect of new rows; None where no training row was predicted as if new."""
+    """Return the expected scores of new rows; None without held-out predictions."""
     considered = model.facts.learned.considered
     error = considered[0].error if compared_by_folds(considered) else None
     found = model.head.expect(model.kept.labels, error)
@@ -131,7 +132,7 @@ def _importances(
 
 
 def _sources(estimator: Any, model: Model) -> tuple[SourceFacts, ...]:
-    """Return the sources, where there are several."""
+    """Return the sources if there are several, else nothing."""
     given = kernel_sources(model.reader.kernels)
     names, weights = sum_by(given, model.facts.learned.weights)
     if len(names) < 2:

@@ -51,7 +51,7 @@ Products = Iterator[tuple[NDArray[np.intp], float, Factors]]
 
 
 class Form(ABC):
-    """A kernel, or a part of one, as far as it is known column by column."""
+    """A kernel, or a part of one, by its columns."""
 
     #: Whether the kernel is linear in each of its rows.
     is_linear: ClassVar[bool] = False
@@ -205,7 +205,7 @@ def _known_form(term: Term, n: int) -> Form | None:
 
 
 def games_of(part: ScorePart, player: NDArray[np.intp]) -> Iterator[Game]:
-    """Yield what a part of one kernel is a sum of, player by player."""
+    """Yield games whose values add up to those of a part with one kernel."""
     (kernel,), n = part.kernels, len(player)
     forms = kernel_forms(kernel, n)
     if part.features is None:
@@ -225,7 +225,7 @@ def add_linear(
 
 
 def sampled_game(part: ScorePart, kernel: Kernel, player: NDArray[np.intp]) -> Game:
-    """Return the game of a function of which nothing is known: it is called with mixed rows."""
+    """Return the game of any function, by calling it with mixed rows."""
     seen = seen_columns([kernel], len(player))
 
     def add(out: FloatArray, x: Any, reference: Any) -> bool:

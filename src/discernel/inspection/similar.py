@@ -21,7 +21,7 @@ _SIDES = ("for", "against")
 
 @dataclass(frozen=True)
 class SimilarRows:
-    """Training rows like some rows, those first that say most for the prediction, or against it.
+    """Training rows similar to some rows, by how much they speak for a prediction or against it.
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ def _kept_rows(scoring: Scoring) -> tuple[KernelPart, FloatArray]:
 
 
 def _directions(scoring: Scoring, above: FloatArray, X: Any) -> FloatArray:
-    """Return what scores are multiplied by to be that of the prediction of each row.
+    """Return factors, per row, that turn scores into the score of its prediction.
 
     Of numbers, by how far scores are ``above`` the average.
     """

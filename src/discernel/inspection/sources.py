@@ -66,7 +66,7 @@ class SourceImportances:
 def source_importances(
     clf: Any, X: Any = None, y: Any = None, *, groups: Mapping[str, Any] | None = None
 ) -> SourceImportances:
-    """Return what each source is worth to rows that were left out of the fit.
+    """Return the importance of each source to rows that were left out of the fit.
 
     What a source adds to the score of a training row, in the fit to all other rows, is known in
     closed form. Its covariance with the class of the row is what the source is worth: 0 where it is
@@ -110,17 +110,12 @@ def source_importances(
     [1.0, 0.0]
     """
     explained = Explained.of(clf)
-    learner = explained.learner
-    if not hasattr(learner, "regularization_"):
-        raise InvalidInputError(
-            "Importances of sources are of KernelDiscriminant, MultipleKernelDiscriminant and "
-            f"MultipleKernelRidge. Got {type(learner).__name__}."
-        )
+    lam = explained.learned.regularization
     rows, labels = _training_rows(explained, X, y)
     sources = _Sources.of(explained, rows, groups)
     chosen = draw_rows(np.arange(n_rows(rows)), sources.most_rows)
     rows = rows[np.ix_(chosen, chosen)] if sources.precomputed else rows[chosen]
-    targets, ridge = _targets(learner, labels[chosen])
+    targets, ridge = _targets(explained, labels[chosen], lam)
     return _shares(sources.names, sources.contributions(rows, targets, ridge), targets)
 
 
@@ -139,14 +134,16 @@ def _training_rows(explained: Explained, X: Any, y: Any) -> tuple[Any, NDArray[A
     return kept, labels
 
 
-def _targets(learner: Any, labels: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
-    """Return what was fitted, class scores or centred numbers, and with which ridge."""
-    if learner.model_.classes is not None:
+def _targets(
+    explained: Explained, labels: NDArray[Any], lam: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the fitted targets, class scores or centred numbers, and their ridge."""
+    if explained.model.classes is not None:
         target = ClassTarget.from_labels(labels)
-        criterion = learner._request().criterion
-        return target.scores, criterion.sample_ridge(target, learner.regularization_)
+        criterion = explained.learner._request().criterion
+        return target.scores, criterion.sample_ridge(target, lam)
     values = np.asarray(labels, dtype=np.float64).reshape(len(labels), -1)
-    return values - values.mean(axis=0), np.full(len(labels), learner.regularization_)
+    return values - values.mean(axis=0), np.full(len(labels), lam)
 
 
 @dataclass(frozen=True)
@@ -164,10 +161,10 @@ class _Sources:
 
     @classmethod
     def of(cls, explained: Explained, rows: Any, groups: Mapping[str, Any] | None) -> _Sources:
-        learner = explained.learner
-        coefficients = learner.learned_kernel_.coefficients
+        coefficients = explained.learned.coefficients
         active = np.flatnonzero(coefficients)
-        kernels, precomputed = learner.kernels_, learner.kernels_[0].precomputed
+        kernels = explained.model.reader.kernels
+        precomputed = kernels[0].precomputed
         if groups is None:
             listed = kernel_sources(kernels)
             names = list(dict.fromkeys(listed))
@@ -189,7 +186,7 @@ class _Sources:
         return int(np.clip(np.sqrt(_WORK / max(1, work)), _LEAST_ROWS, _MOST_ROWS))
 
     def contributions(self, rows: Any, targets: FloatArray, ridge: FloatArray) -> FloatArray:
-        """Return what sources add to left-out rows, of shape (n_sources, n_rows, n_outputs)."""
+        """Return contributions to left-out rows, of shape (n_sources, n_rows, n_outputs)."""
         n, gram = n_rows(rows), np.zeros((n_rows(rows), n_rows(rows)))
         for kernel, factor in zip(self.kernels, self.factors, strict=True):
             gram += factor * kernel(rows)
@@ -213,7 +210,7 @@ def _add_product(
     number: float,
     factors: Factors,
 ) -> None:
-    """Add what groups add to the score of each row that is left out, by a product of factors.
+    """Add the contributions of groups to the scores of left-out rows, for a product of factors.
 
     Their Shapley values, each between the value of its factor and the mean over the other rows,
     each left out too: what is the same for all rows is no contribution, but would go with the
@@ -238,7 +235,7 @@ def _add_product(
 
 
 def _shares(names: list[str], added: FloatArray, targets: FloatArray) -> SourceImportances:
-    """Return the shares of sources in how what they add goes with what is to be predicted."""
+    """Return the shares of sources in the covariance of contributions and targets."""
     centered = added - added.mean(axis=1, keepdims=True)
     rows = np.einsum("sic,ic->si", centered, targets - targets.mean(axis=0))
     values, errors, is_clear = worth(rows, np.ones(len(targets)))

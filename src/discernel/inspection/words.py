@@ -129,15 +129,15 @@ class RowScore(NamedTuple):
 
     @property
     def baseline(self) -> float:
-        """The score that it is compared with."""
+        """The score of the typical row or background."""
         return self.sign * float(self.contributions.baseline[self.output])
 
     def added(self, values: FloatArray) -> FloatArray:
-        """Return what is added to the score, from an array like ``contributions.columns``."""
+        """Return contributions to the score, from an array like ``contributions.columns``."""
         return np.asarray(self.sign * values[self.row, self.output])
 
     def terms(self, by: str | None = None) -> tuple[list[str], FloatArray]:
-        """Return the names of columns with their cells, or of sources, and what they add.
+        """Return the names of columns with their cells, or of sources, and their contributions.
 
         ``by`` is "columns" or "sources", by default columns where there are some.
         """
@@ -168,5 +168,5 @@ def _label(label: Any) -> str:
 
 
 def score_text(value: float, sign: str = "") -> str:
-    """Return a score, or what is added to one, in three digits."""
+    """Return a score or a contribution in three digits."""
     return f"{value:{sign}.3g}" if abs(value) < 1000 else f"{value:{sign}.0f}"

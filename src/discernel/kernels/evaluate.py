@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,13 +12,16 @@ from discernel.arrays import Buffers, Device, FloatArray, n_rows
 from discernel.kernels.base import Kernel
 from discernel.kernels.columns import Table
 from discernel.kernels.pairs import check_shape
+from discernel.kernels.prepared import PreparedRows
 from discernel.kernels.terms import (
     IDENTITY,
     LEAST_EXPONENT,
     LEAST_SINGLE_EXPONENT,
+    Bases,
     Key,
     Terms,
     combine,
+    keys_of,
     single_atom,
 )
 
@@ -32,47 +34,13 @@ _TINY, _SINGLE_TINY = math.exp(0.5 * LEAST_EXPONENT), math.exp(0.5 * LEAST_SINGL
 #: A kernel's position and how often the matrix before it is to be squared; None: it is made of
 #: pairwise matrices.
 Step: TypeAlias = tuple[int, int | None]
-#: Which pairwise matrices a kernel is made of, and these matrices.
+#: Which pairwise matrices a kernel is made of.
 Keys: TypeAlias = tuple[Key, ...]
-Bases: TypeAlias = dict[Key, Any]
 
 
 def is_dense(X: Any) -> bool:
     """Whether rows are an array or a table, of numbers or of anything."""
     return isinstance(X, (np.ndarray, Table))
-
-
-@dataclass(frozen=True)
-class PreparedRows:
-    """Rows, and what the pairwise matrices of some kernels need of them, computed once.
-
-    A slice of them costs next to nothing. `KernelSet.prepare` makes them for NumPy; `on` sends
-    what was prepared to a device.
-    """
-
-    rows: Any
-    bases: Bases
-    device: Device | None = None
-    is_single: bool = False
-
-    def single(self, keys: Iterable[Keys]) -> PreparedRows | None:
-        """Return the same rows of single precision, for kernels of some `KernelSet.keys`.
-
-        None where a kernel has none: those of squared distances of several columns have.
-        """
-        wanted = {key for each in keys for key in each}
-        bases = {key: key[0].single(self.bases[key]) for key in wanted}
-        found = {key: base for key, base in bases.items() if base is not None}
-        return PreparedRows(self.rows, found) if len(found) == len(bases) else None
-
-    def on(self, device: Device, *, single: bool = False) -> PreparedRows:
-        """Return the same rows on a device, whose matrices are then made there."""
-        bases = {key: key[0].put(base, device, single) for key, base in self.bases.items()}
-        return PreparedRows(self.rows, bases, device, single)
-
-    def __getitem__(self, rows: Any) -> PreparedRows:
-        bases = {key: base[rows] for key, base in self.bases.items()}
-        return replace(self, rows=self.rows[rows], bases=bases)
 
 
 class KernelSet:
@@ -96,10 +64,7 @@ class KernelSet:
     def __init__(self, kernels: Sequence[Kernel]) -> None:
         self.kernels = list(kernels)
         self.terms = [kernel.terms() for kernel in kernels]
-        self.keys = [
-            tuple(dict.fromkeys(atom.key for term in terms for atom in term.atoms))
-            for terms in self.terms
-        ]
+        self.keys = [keys_of(terms) for terms in self.terms]
         self.direct = [
             position
             for position, keys in enumerate(self.keys)
@@ -121,12 +86,7 @@ class KernelSet:
         ``like`` are the other rows that these ones will meet. Rows meet only such as were
         prepared together, by slicing, or like one another.
         """
-        bases = {
-            (pair, view): pair.rows(view.of(X), None if like is None else like.bases[pair, view])
-            for keys in self.groups
-            for pair, view in keys
-        }
-        return PreparedRows(X, bases)
+        return PreparedRows.of({key for keys in self.groups for key in keys}, X, like)
 
     def matrices(
         self,
@@ -158,7 +118,7 @@ class KernelSet:
             are then exactly 0.
         """
         for keys, steps in self.groups.items():
-            bases = self._pairwise(keys, X, Z, buffers, aligned)
+            bases = self._bases(keys, X, Z, buffers=buffers, aligned=aligned)
             yield from self._made_of(steps, bases, buffers, X.device)
 
     def matrices_of(
@@ -187,7 +147,7 @@ class KernelSet:
         shape = n_rows(X.rows), n_rows(X.rows if Z is None else Z.rows)
         total = device.zeros(shape, single=X.is_single)
         for keys, steps in self.groups.items():
-            bases = self._pairwise(keys, X, Z, buffers, aligned)
+            bases = self._bases(keys, X, Z, buffers=buffers, aligned=aligned)
             positions = [position for position, _ in steps]
             rates = [self._rate(position) for position in positions]
             if device.fused is not None and all(rates):
@@ -198,30 +158,14 @@ class KernelSet:
                 total += matrix * float(factors[position])
         return total
 
-    def _pairwise(
-        self,
-        keys: Keys,
-        X: PreparedRows,
-        Z: PreparedRows | None,
-        buffers: Buffers | None,
-        aligned: bool,
-    ) -> Bases:
-        """Return the pairwise matrices of a group of kernels; see `matrices`."""
-        other, found = X if Z is None else Z, {}
-        shape = n_rows(X.rows), n_rows(other.rows)
-        for place, (pair, view) in enumerate(keys):
-            left, right = X.bases[pair, view], other.bases[pair, view]
-            if X.device is None:
-                out = None if buffers is None else buffers(f"base {place}", shape)
-                base = pair.tile(left, None if Z is None else right, out)
-            else:
-                base = pair.tile_on(X.device, left, right, X.is_single)
-                if aligned and pair.is_distance:
-                    base = X.device.clear_diagonal(base)  # not what rounding leaves there
+    def _bases(self, keys: Keys, X: PreparedRows, Z: PreparedRows | None, **options: Any) -> Bases:
+        """Return the pairwise matrices of a group of kernels, or raise an error with its name."""
+        bases = X.pairwise(keys, Z, **options)
+        shape = n_rows(X.rows), n_rows(X.rows if Z is None else Z.rows)
+        for (pair, _), base in bases.items():
             if pair.is_prepared:
                 check_shape(self.kernels[self.groups[keys][0][0]], base, shape)
-            found[pair, view] = base
-        return found
+        return bases
 
     def _made_of(
         self, steps: list[Step], bases: Bases, buffers: Buffers | None, device: Device | None
@@ -247,10 +191,10 @@ class KernelSet:
 
     def _on_device(self, position: int, bases: Bases, device: Device) -> Any:
         """Return a kernel of pairwise matrices that are on a device."""
-        rate, xp = self._rate(position), device.xp
+        rate = self._rate(position)
         if device.fused is not None and rate is not None:
             return device.fused.exponential(bases[self.keys[position][0]], rate)
-        return combine(self.terms[position], lambda atom: atom.function.values(bases[atom.key], xp))
+        return combine(self.terms[position], bases, device.xp)
 
     def _rate(self, position: int) -> float | None:
         """Return the rate c of a kernel exp(−c·p) of its pairwise matrix; None for others."""
@@ -308,7 +252,7 @@ def _values(terms: Terms, bases: Bases, buffers: Buffers | None) -> FloatArray:
     """Return a kernel of pairwise matrices, in a buffer if it is made of one of them."""
     found = single_atom(terms)
     if found is None:
-        return np.asarray(combine(terms, lambda atom: atom.function(bases[atom.key])))
+        return np.asarray(combine(terms, bases))
     factor, atom = found
     base = bases[atom.key]
     if factor == 1 and atom.function == IDENTITY:

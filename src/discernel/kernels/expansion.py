@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from discernel.arrays import Device, FloatArray, as_dense, as_host, as_rows, is_sparse
 from discernel.exceptions import InvalidInputError
-from discernel.kernels.terms import Array, Atom, Key, Terms, View
+from discernel.kernels.prepared import PreparedRows
+from discernel.kernels.terms import Array, Atom, Bases, Key, Terms, View, keys_of
 
 #: Entries of the largest array that is made at a time.
 _BLOCK_ENTRIES = 2**21
@@ -79,8 +80,12 @@ class Expansion:
     def put(self, array: Array) -> Any:
         """Return an array where gradients are computed, of their precision."""
         if self.device is None:
-            return array.astype(self.coef.dtype, copy=False)
+            return self.cast(array)
         return self.device.put(array, single=self.is_single)
+
+    def cast(self, array: Any) -> Any:
+        """Return an array of where gradients are computed, of their precision."""
+        return array if self.device is not None else array.astype(self.coef.dtype, copy=False)
 
 
 def _floats(values: Any) -> Array:
@@ -97,7 +102,7 @@ def gradients(kernel: Any, expansion: Expansion) -> Iterator[tuple[slice, Array]
     have the shape (n_outputs, n_rows_of_block, n_features).
     """
     terms = kernel.terms()
-    keys = dict.fromkeys(atom.key for term in terms for atom in term.atoms)
+    keys = keys_of(terms)
     if not all(pair.is_sum for pair, _ in keys):
         raise NotImplementedError(
             f"{kernel!r} has no gradient by its rows. RBF, Exponential, Laplace, Linear and "
@@ -106,32 +111,19 @@ def gradients(kernel: Any, expansion: Expansion) -> Iterator[tuple[slice, Array]
     n_columns = expansion.X.shape[1]
     seen = {(pair, view): view.seen(n_columns) for pair, view in keys}
     sums = {(pair, view): pair.slope_sums(view, expansion) for pair, view in keys}
-    right = {(pair, view): pair.rows(view.of(expansion.other)) for pair, view in keys}
-    left = right
+    left = right = PreparedRows.of(keys, expansion.other)
     if expansion.Z is not None:
-        left = {key: key[0].rows(key[1].of(expansion.X), right[key]) for key in keys}
-
-    device, single = expansion.device, expansion.is_single
-    if device is not None:
-        left, right = (
-            {key: key[0].put(rows, device, single) for key, rows in side.items()}
-            for side in (left, right)
-        )
-
-    def base(rows: slice, key: Key) -> Any:
-        if device is not None:
-            return key[0].tile_on(device, left[key][rows], right[key], single)
-        made = key[0].tile(left[key][rows], right[key], None)
-        if expansion.Z is None and key[0].is_distance:
-            np.fill_diagonal(made[:, rows], 0.0)
-        return made
-
+        left = PreparedRows.of(keys, expansion.X, right)
+    if expansion.device is not None:
+        left, right = (x.on(expansion.device, single=expansion.is_single) for x in (left, right))
     for rows in expansion.blocks:
         total: Any = 0.0
-        slopes = pair_slopes(terms, cache(partial(base, rows)), expansion.xp)
-        for key, (slope, factor) in slopes.items():
-            slope = slope if device is not None else slope.astype(expansion.coef.dtype, copy=False)
-            part = as_host(sums[key](rows, slope))
+        bases = left[rows].pairwise(keys, right)
+        for (pair, _), base in bases.items():
+            if expansion.Z is None and pair.is_distance:
+                np.fill_diagonal(base[:, rows], 0.0)
+        for key, (slope, factor) in pair_slopes(terms, bases, expansion.xp).items():
+            part = as_host(sums[key](rows, expansion.cast(slope)))
             part *= (factor * seen[key].factors).astype(part.dtype)
             if not np.array_equal(seen[key].columns, np.arange(n_columns)):
                 some, part = part, np.zeros((*part.shape[:2], n_columns), dtype=part.dtype)
@@ -149,22 +141,17 @@ def squared_gradient(kernel: Any, expansion: Expansion, row_weights: Any = None)
     return total / float(counts.sum())
 
 
-def pair_slopes(
-    terms: Terms, base: Callable[[Key], Any], xp: Any = np
-) -> dict[Key, tuple[Any, float]]:
-    """Return the derivatives of a kernel by its pairwise matrices: matrices, and their factors.
-
-    ``base`` returns a pairwise matrix of the library ``xp``.
-    """
+def pair_slopes(terms: Terms, bases: Bases, xp: Any = np) -> dict[Key, tuple[Any, float]]:
+    """Return the derivatives of a kernel by its pairwise matrices: matrices, and their factors."""
 
     @cache
     def value(atom: Atom) -> Any:
-        return atom.function(base(atom.key), xp)
+        return atom.function(bases[atom.key], xp)
 
     found: dict[Key, tuple[Any, float]] = {}
     for factor, atoms in terms:
         for place, atom in enumerate(atoms):
-            slope, by = atom.function.slope(base(atom.key), xp)
+            slope, by = atom.function.slope(bases[atom.key], xp)
             for other in (*atoms[:place], *atoms[place + 1 :]):
                 slope = slope * value(other)
             if atom.key in found:
@@ -177,9 +164,8 @@ def pair_slopes(
 def scale_derivative(kernel: Any, column: int, X: Any, Z: Any | None) -> FloatArray:
     """Return the derivative of a kernel matrix by the scale of one column."""
     terms = kernel.terms()
-    keys = {atom.key for term in terms for atom in term.atoms}
-    pair, view = next(iter(keys))
-    *before, (step, by) = view.steps or [("", None)]
+    (pair, view), *others = keys_of(terms)
+    *before, (step, by) = view.steps or [("", ())]
     is_scaled = step == "scales"
     plain, columns = View(tuple(before)) if is_scaled else view, []
     for rows in (X, X if Z is None else Z):
@@ -190,13 +176,13 @@ def scale_derivative(kernel: Any, column: int, X: Any, Z: Any | None) -> FloatAr
                 f"{rows.shape[1]}. Got {column!r}."
             )
         columns.append(as_dense(rows[:, [column]]))
-    if pair.homogeneity is None or len(keys) > 1:
+    if pair.homogeneity is None or others:
         raise NotImplementedError(
             f"{kernel!r} has no scales of columns. RBF, Exponential and Laplace have, on "
             "columns, standardized, named or scaled too."
         )
-    slopes = pair_slopes(terms, cache(lambda key: pair.entries(*view.of_both(X, Z))))
-    slope, factor = slopes[pair, view]
+    bases = {(pair, view): pair.entries(*view.of_both(X, Z))}
+    slope, factor = pair_slopes(terms, bases)[pair, view]
     power, scale = pair.homogeneity, by[column] if is_scaled else 1.0
     change = power * scale ** (power - 1) * pair.entries(*columns)
     return np.asarray(factor * slope * change)

@@ -201,7 +201,8 @@ class PairKind(ABC):
         """
         if self.kind is None:
             return device.put(self.tile(X, Z, None), single=single)
-        return self.formula(*X.arrays, *Z.arrays, device.functions, inf)
+        (left,), (right,) = X.arrays, Z.arrays
+        return self.formula(left, right, device.functions, inf)
 
     def slope_sums(self, view: View, expansion: Any) -> Callable[[slice, Any], Any]:
         """Return a function of some rows of an `Expansion` and their slopes.
@@ -394,6 +395,8 @@ class Term(NamedTuple):
 
 Key: TypeAlias = tuple[PairKind, View]
 Terms: TypeAlias = tuple[Term, ...]
+#: What belongs to pairwise matrices: rows as these take them, or the matrices.
+Bases: TypeAlias = dict[Key, Any]
 
 
 def single_atom(terms: Terms) -> tuple[float, Atom] | None:
@@ -443,45 +446,46 @@ def raise_to(terms: Terms, exponent: int) -> Terms:
 # ---- values ------------------------------------------------------------------------------------
 
 
-def combine(terms: Sequence[Term], value: Callable[[Atom], Any]) -> Any:
-    """Return Σ c Π value(atom), of arrays of any library, which are left as they are."""
+def keys_of(terms: Sequence[Term]) -> tuple[Key, ...]:
+    """Return the pairwise matrices that terms are made of, each once."""
+    return tuple(dict.fromkeys(atom.key for term in terms for atom in term.atoms))
+
+
+def combine(terms: Sequence[Term], bases: Bases, xp: Any = np) -> Any:
+    """Return Σ c Π f(p) of pairwise matrices of any library, which are left as they are."""
     total: Any = None
     for factor, atoms in terms:
         made: Any = None
         for atom in atoms:
-            made = value(atom) if made is None else made * value(atom)
+            value = atom.function(bases[atom.key], xp)
+            made = value if made is None else made * value
         made = factor if made is None else made if factor == 1 else made * factor
         total = made if total is None else total + made
     return total
 
 
-def matrix_of(
-    terms: Terms, X: Any, Z: Any | None = None, known: dict[Key, FloatArray] | None = None
-) -> FloatArray:
+def matrix_of(terms: Terms, X: Any, Z: Any | None = None, known: Bases | None = None) -> FloatArray:
     """Return the matrix of a kernel between the rows of X and of Z, without Z those of X.
 
     ``known`` holds distances and inner products of these rows; more are added.
     """
-    own: dict[Key, FloatArray] = {}
-
-    def value(atom: Atom) -> Any:
-        found = own if known is None or not atom.pair.is_prepared else known
-        if atom.key not in found:
-            found[atom.key] = atom.pair.entries(*atom.view.of_both(X, Z))
-        return atom.function(found[atom.key])
-
-    return np.asarray(combine(terms, value))
+    bases: Bases = {}
+    for pair, view in keys_of(terms):
+        store = bases if known is None or not pair.is_prepared else known
+        if (pair, view) not in store:
+            store[pair, view] = pair.entries(*view.of_both(X, Z))
+        bases[pair, view] = store[pair, view]
+    return np.asarray(combine(terms, bases))
 
 
 def diagonal_of(terms: Terms, X: Any) -> FloatArray:
     """Return the value of every row with itself, of shape (n_rows,)."""
-
-    def value(atom: Atom) -> Any:
-        # Where rows are at distance 0 from themselves, their columns need not be looked at.
-        at = np.zeros(n_rows(X)) if atom.pair.is_distance else atom.pair.diagonal(atom.view.of(X))
-        return atom.function(at)
-
-    return np.asarray(combine(terms, value))
+    # Where rows are at distance 0 from themselves, their columns need not be looked at.
+    bases = {
+        (pair, view): np.zeros(n_rows(X)) if pair.is_distance else pair.diagonal(view.of(X))
+        for pair, view in keys_of(terms)
+    }
+    return np.asarray(combine(terms, bases))
 
 
 def formula_of(terms: Sequence[Term], X: Any, Z: FloatArray, xp: Any) -> Any | None:
@@ -489,18 +493,13 @@ def formula_of(terms: Sequence[Term], X: Any, Z: FloatArray, xp: Any) -> Any | N
 
     `PairKind.formula` says what X and ``xp`` are. None: a part of the kernel has no formula.
     """
-    steepness: dict[Key, float] = {}
-    for atom in (atom for term in terms for atom in term.atoms):
-        steepness[atom.key] = max(steepness.get(atom.key, 0.0), atom.function.steepness)
-    found: dict[Key, Any] = {}
-    for (pair, view), steep in steepness.items():
+    atoms = [atom for term in terms for atom in term.atoms]
+    bases: Bases = {}
+    for pair, view in keys_of(terms):
+        steep = max(atom.function.steepness for atom in atoms if atom.key == (pair, view))
         seen = view.seen(Z.shape[1])
         new, stored = pair.formula_rows(seen.of(X), xp), pair.formula_rows(seen.of(Z), np)
-        found[pair, view] = pair.formula(new, stored, xp, steep)
-        if found[pair, view] is None:
+        bases[pair, view] = pair.formula(new, stored, xp, steep)
+        if bases[pair, view] is None:
             return None
-
-    def value(atom: Atom) -> Any:
-        return atom.function.values(found[atom.key], xp)
-
-    return combine(terms, value)
+    return combine(terms, bases, xp)

@@ -244,7 +244,7 @@ class WeightLearner:
         regularization: float | None,
         history: list[Progress],
     ) -> LearnedKernel:
-        """Return what a solution says of the kernels of the bank."""
+        """Return the learned kernel of a solution."""
         split, status = program.split(solution.weights), solution.status
         known = (regularization, split.regularization, solution.regularization)
         used = next((lam for lam in known if lam is not None), None)

@@ -1,1 +1,1 @@
-"""Facts about models as plain data, and how they are shown. Numbers come from elsewhere."""
+"""Facts about models as plain data, and their renderers. Other packages compute the numbers."""

@@ -30,7 +30,7 @@ _WEIGHTS = "how much of each kernel is used, not how much its columns matter"
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table: texts, what a bar shows, and whether it stands out."""
+    """A row of a table: its texts, the value of its bar, and whether it stands out."""
 
     cells: tuple[str, ...]
     value: float | None = None
@@ -103,7 +103,7 @@ class Block:
 
 
 def versions_here() -> dict[str, str]:
-    """Return the versions of discernel, Python and what they compute with."""
+    """Return the versions of discernel, Python and the numerical libraries."""
     first, *others = ("discernel", "numpy", "scipy", "scikit-learn")
     here = {first: version(first), "python": python_version()}
     return here | {package: version(package) for package in others}
@@ -180,7 +180,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class ImportanceFacts:
-    """The share of a column in what predictions lose without columns, and its standard error.
+    """The importance of a column, its share in the loss without columns, and the standard error.
 
     Of a column that became several features, both are sums: the error is at most that.
     """
@@ -193,7 +193,7 @@ class ImportanceFacts:
 
 @dataclass(frozen=True)
 class SourceFacts:
-    """The weight of all kernels of a source, and what the source is worth to held-out rows."""
+    """The weight of all kernels of a source, and the importance of the source to held-out rows."""
 
     source: str
     weight: float
@@ -268,11 +268,11 @@ class LearnedFacts:
 
     @property
     def _is_regression(self) -> bool:
-        """Whether numbers are predicted; what is not known to be of numbers is of classes."""
+        """Whether numbers are predicted; False where that is not known."""
         return False
 
     def blocks(self) -> list[Block]:
-        """Return all there is to show, in order."""
+        """Return all blocks, in order."""
         return [block.written() for block in self._blocks()]
 
     def _blocks(self) -> list[Block]:
@@ -302,7 +302,7 @@ class LearnedFacts:
         ]
 
     def _measures(self, candidate: CandidateFacts) -> dict[str, str]:
-        """Return what a candidate is judged by, with its numbers as text."""
+        """Return the measures of a candidate, with numbers as text."""
         error = candidate.squared_error
         found = {
             "log-loss": candidate.log_loss is not None and f"{candidate.log_loss:z.3f}",
@@ -412,7 +412,7 @@ class ModelFacts(LearnedFacts):
         return [*found, *super()._blocks(), *self.origin.blocks(), self._next()]
 
     def _matters(self) -> list[Block]:
-        """Return how much columns and sources matter, as far as it is known."""
+        """Return the importances of columns and sources, as far as they are known."""
         found = []
         if self.importances:
             aside = "share of what predictions lose without them, ± standard error"
@@ -487,7 +487,7 @@ class ModelFacts(LearnedFacts):
         return [Block("confusion", title, aside, tuple(rows), header, len(rows) + 1)]
 
     def _next(self) -> Block:
-        """Return what to do next, which depends on how good the model is."""
+        """Return advice, which depends on how good the model is."""
         found, share, steps = self.expected, self.majority.get("share", 0.0), []
         if found is not None and found.low is not None and found.low <= share:
             steps.append("It may know no more than the class sizes: look for other columns.")
@@ -549,7 +549,7 @@ def _pairs(pairs: Sequence[tuple[str, str]]) -> tuple[Row, ...]:
 
 
 def facts_schema() -> dict[str, Any]:
-    """Return the JSON schema of what `ModelFacts.as_plain` returns."""
+    """Return the JSON schema of `ModelFacts.as_plain`."""
     text = files("discernel.show").joinpath("model_facts.schema.json").read_text(encoding="utf-8")
     found: dict[str, Any] = loads(text)
     return found

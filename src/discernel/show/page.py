@@ -13,7 +13,7 @@ from discernel.show.writing import write_file
 
 
 class Pages:
-    """Templates, and what every page has: style, script, and what the page may load.
+    """A template, with the style, script and Content-Security-Policy of every page.
 
     Parameters
     ----------
@@ -52,5 +52,5 @@ def _text(name: str) -> str:
 
 
 def _digest(text: str) -> str:
-    """Return what a Content-Security-Policy allows a style or a script by."""
+    """Return the digest of a style or a script for a Content-Security-Policy."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

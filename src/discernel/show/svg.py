@@ -47,7 +47,7 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """Set what `to_svg` counts on, for as long as figures are drawn."""
+    """Set the options of matplotlib that `to_svg` relies on."""
     try:
         import matplotlib as mpl
     except ImportError as error:

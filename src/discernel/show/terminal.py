@@ -39,7 +39,7 @@ def print_blocks(console: Console, blocks: Sequence[Block], without: Collection[
 
 
 def print_heading(console: Console, words: str, aside: str = "", *, first: bool = False) -> None:
-    """Begin a block: its title, and how to read it, below where there is no room beside."""
+    """Print the title of a block and, beside it or below, how to read it."""
     title, rest = Text(one_line(words), style="bold"), Text(one_line(aside), style="dim")
     if not first:
         console.print()
