@@ -36,10 +36,20 @@ def test_the_names_of_the_package_are_few_and_these():
     assert len(NAMES) <= 18
     there = {
         name
-        for name, value in vars(discernel).items()
-        if not name.startswith("_") and getattr(value, "__module__", "").startswith("discernel.")
+        for name in dir(discernel)
+        if not name.startswith("_")
+        and getattr(getattr(discernel, name), "__module__", "").startswith("discernel.")
     }
     assert there == set(NAMES)
+
+
+def test_an_import_of_the_package_leaves_out_what_only_saves_and_shows():
+    code = "import sys, discernel; print(*sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = found.stdout.split()
+    assert "discernel.estimators" in loaded
+    for room in ("persistence", "inspection", "show", "export", "displays", "report", "cli"):
+        assert f"discernel.{room}" not in loaded
 
 
 @pytest.mark.parametrize("name", discernel._MOVED)

@@ -1,7 +1,7 @@
 """discernel: learn the kernel that best separates your classes, in one fit."""
 
 from importlib.metadata import version
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from discernel.estimators import (
     AKFDClassifier,
@@ -20,8 +20,10 @@ from discernel.learn import (
     regularization_path,
     reweigh_spectrum,
 )
-from discernel.persistence import load, save, trusted_types
 from discernel.rows.open import open_rows
+
+if TYPE_CHECKING:
+    from discernel.persistence import load, save, trusted_types
 
 __all__ = [
     "AKFDClassifier",
@@ -57,8 +59,12 @@ _MOVED = {name: room for room, names in _ROOMS.items() for name in names.split()
 
 if not TYPE_CHECKING:  # which would take any name for granted
 
-    def __getattr__(name: str) -> NoReturn:
-        """Say where a name went."""
+    def __getattr__(name: str) -> Any:
+        """Import `save`, `load` and `trusted_types` when first used, or say where a name went."""
+        if name in ("load", "save", "trusted_types"):  # they know the parts of all models
+            from discernel import persistence
+
+            return vars(persistence)[name]
         if name in _MOVED:
             # Python drops the words of an AttributeError in `from discernel import …`.
             raise ImportError(
@@ -67,3 +73,7 @@ if not TYPE_CHECKING:  # which would take any name for granted
                 name="discernel",
             )
         raise AttributeError(f"module 'discernel' has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        """Name all that is public, imported or not."""
+        return sorted({*globals(), *__all__})

@@ -21,7 +21,7 @@ from scipy.special import log_softmax, softmax
 from discernel.arrays import FloatArray
 from discernel.arrays.sample_weights import SampleWeights, row_weights
 from discernel.criteria import LeastSquares
-from discernel.exceptions import InvalidInputError
+from discernel.exceptions import InvalidInputError, is_word
 from discernel.targets import SMALLEST_REST, ClassTarget, Target, deal_folds
 
 #: Where class means and covariance come from. ``"loo"``: leave-one-out predictions.
@@ -44,7 +44,7 @@ LEAST_LOG = float(np.log(1e-6))
 _LEAST_LOSS_LOG = float(np.log(np.finfo(np.float64).eps))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Discriminant:
     """Gaussian classes in the space of the fitted class scores.
 
@@ -134,7 +134,7 @@ class Discriminant:
         return slopes, np.asarray(-self.center @ slopes - lengths)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class HeldOutScores:
     """Scores of rows, each predicted without its label.
 
@@ -198,7 +198,7 @@ def fit_discriminant(
         itself has seen labels and these would look too good, others.
     """
     if target.n_classes == 1:
-        found = _of_one_class(target)
+        found = discriminant_of_shares(target)
     elif statistics == "training":
         means = target.means(fit.fitted)
         means[np.abs(means) < _INVISIBLE] = 0.0  # rounding errors of a kernel that is constant
@@ -232,20 +232,20 @@ def _calibrated(
     return replace(found, sharpness=factor, class_scores=class_scores), factor * likelihood
 
 
-def _of_one_class(target: ClassTarget) -> Discriminant:
-    """Return the discriminant of a class without others: it has no scores and no coordinates."""
+def discriminant_of_shares(target: ClassTarget) -> Discriminant:
+    """Return the discriminant where nothing tells classes apart: no scores and no coordinates."""
     weights, none = target.sample_weights, np.empty(0)
     return Discriminant(
         dual_coef=np.empty((target.n_samples, 0)),
         intercept=none,
-        means=np.empty((1, 0)),
+        means=np.empty((target.n_classes, 0)),
         scalings=np.empty((0, 0)),
         center=none,
         explained=none,
         training_scores=np.empty((target.n_samples, 0)),
         training_codes=target.codes,
         training_weights=None if weights is None else weights.values,
-        class_scores=np.empty((1, 0)),
+        class_scores=np.empty((target.n_classes, 0)),
     )
 
 
@@ -264,7 +264,7 @@ def log_posteriors(scores: FloatArray, target: ClassTarget, truth: FloatArray) -
 def row_losses(
     predicted: FloatArray, truth: FloatArray, target: Target
 ) -> tuple[FloatArray, NDArray[np.bool_] | None]:
-    """Return what the predicted scores of each row cost, and of classes whether they are right.
+    """Return the loss of the predicted scores of each row, and of classes whether they are right.
 
     Of classes, minus the logarithm of the probability of the right one, as the discriminant of
     these scores would state it: the scores themselves may be far from the truth and yet tell the
@@ -541,9 +541,9 @@ def _interval(share: float, n: float) -> tuple[float, float]:
     return max(0.0, float(middle - half)), min(1.0, float(middle + half))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Decision:
-    """How probabilities become a class.
+    """Priors, and the costs or the threshold by which probabilities become a class.
 
     Attributes
     ----------
@@ -579,7 +579,7 @@ class Decision:
             return cls(probabilities, np.log(costs))
         _check_threshold(threshold, class_costs, target)
         decision = cls(probabilities, np.zeros(2))
-        return decision if isinstance(threshold, str) else decision.with_threshold(float(threshold))
+        return decision if threshold == "roc" else decision.with_threshold(float(threshold))
 
     def with_threshold(self, threshold: float) -> Decision:
         """Return the decision for the second class from this probability on."""
@@ -608,7 +608,7 @@ class Decision:
 
 
 class Head:
-    """What a model makes of fitted scores. Each head overrides what it can say."""
+    """From fitted scores to predictions. Each head overrides what it supports."""
 
     def linear_scores(
         self, coef: FloatArray, intercept: FloatArray
@@ -633,7 +633,7 @@ class Head:
         return np.zeros((0, 0))
 
     def expect(self, labels: Any, held_out_error: float | None) -> Mapping[str, Any]:
-        """Return what to expect of new rows, by name; empty where it is not known.
+        """Return the expected scores of new rows, by name; empty if unknown.
 
         Parameters
         ----------
@@ -646,7 +646,7 @@ class Head:
         return {}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ClassHead(Head):
     """From fitted scores to probabilities and classes.
 
@@ -770,14 +770,14 @@ def _check_priors(priors: Any, target: ClassTarget) -> FloatArray:
 
 
 def class_factors(class_weight: Any, target: ClassTarget) -> FloatArray | None:
-    """Return what the weights of samples of each class are multiplied by; None for nothing.
+    """Return the factors of the weights of samples by class; None for none.
 
     ``class_weight`` has a number above 0 per class, 1 where not said; ``"balanced"`` makes all
     classes weigh the same.
     """
     if class_weight is None:
         return None
-    if isinstance(class_weight, str) and class_weight == "balanced":
+    if is_word(class_weight, "balanced"):
         return _balanced(target)
     if not hasattr(class_weight, "keys"):
         raise InvalidInputError(
@@ -788,7 +788,7 @@ def class_factors(class_weight: Any, target: ClassTarget) -> FloatArray | None:
 
 
 def _balanced(target: ClassTarget) -> FloatArray:
-    """Return what makes all classes weigh the same; 1 for those without samples."""
+    """Return the factors that make all classes weigh the same; 1 for those without samples."""
     seen, factors = target.counts > 0, np.ones(target.n_classes)
     factors[seen] = target.total / (np.count_nonzero(seen) * target.sizes[seen])
     return factors
@@ -850,8 +850,7 @@ def _check_threshold(threshold: Any, costs: Any, target: ClassTarget) -> None:
             f"threshold={threshold!r} and class_costs={costs!r}."
         )
     is_number = isinstance(threshold, (int, float, np.number))
-    is_roc = isinstance(threshold, str) and threshold == "roc"
-    if not is_roc and not (is_number and 0 < threshold < 1):
+    if not is_word(threshold, "roc") and not (is_number and 0 < threshold < 1):
         raise InvalidInputError(
             "The threshold must be a probability between 0 and 1, 'roc' or None. "
             f"Got {threshold!r}."

@@ -47,6 +47,7 @@ __all__ = [
     "caller_stacklevel",
     "check_count",
     "check_number",
+    "is_word",
     "missing_extra",
     "unknown_choice",
 ]
@@ -137,6 +138,11 @@ def unknown_choice(what: str, given: object, known: list[str]) -> InvalidInputEr
     return InvalidInputError(
         f"The {what} must be one of {', '.join(map(repr, known))}. Got {given!r}."
     )
+
+
+def is_word(given: object, word: str) -> bool:
+    """Whether a parameter is some word, and not an array or a list that is compared with it."""
+    return isinstance(given, str) and given == word
 
 
 def check_number(what: str, value: Any, *, positive: bool = False) -> None:

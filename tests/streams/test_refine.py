@@ -60,8 +60,8 @@ def test_the_units_of_columns_change_no_scale():
     fitted, held = (ClassTarget.from_labels(part) for part in (y[:400], y[400:]))
     weights, ones = np.full(12, 1 / 12), np.ones(8)
     shares, spreads = np.full(200, 1 / 200), tuple(units.tolist())
-    _, expected = _round(X, fitted, held, shares, (1.0,) * 8, weights, ones, None)
-    _, found = _round(X * units, fitted, held, shares, spreads, weights, ones, None)
+    expected = _round(X, fitted, held, shares, (1.0,) * 8, weights, ones, None).gradient
+    found = _round(X * units, fitted, held, shares, spreads, weights, ones, None).gradient
     assert np.allclose(found, expected, rtol=1e-5)
 
 
@@ -81,7 +81,7 @@ def test_held_out_rows_choose_λ_by_their_weights(monkeypatch):
     monkeypatch.setattr("discernel.learn.refine.row_losses", spy)
     fitted, held = (ClassTarget.from_labels(part) for part in (y[:600], y[600:]))
     weights, ones = np.full(12, 1 / 12), np.ones(8)
-    found, _ = _round(X, fitted, held, shares, (1.0,) * 8, weights, ones, None)
+    found = _round(X, fitted, held, shares, (1.0,) * 8, weights, ones, None)
     means = np.array(losses) @ shares
     assert means.argmin() != np.mean(losses, axis=1).argmin()
     np.testing.assert_array_equal(found.losses, losses[means.argmin()])

@@ -26,6 +26,7 @@ from discernel.exceptions import (
     caller_stacklevel,
     check_count,
     check_number,
+    is_word,
 )
 from discernel.kernels import kernel_names
 from discernel.learn.training import TrainingRows, check_training
@@ -41,7 +42,7 @@ _COARSE_TOL = 1e-2
 _COARSE_MAX_ITER = 10
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AKFDHead(Head):
     """Which classes have weight, of which scores are.
 
@@ -59,9 +60,9 @@ class AKFDHead(Head):
         return coef, intercept, self.seen
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AKFDFacts:
-    """What there is to say of a fit.
+    """Facts about a fit of A-KFD.
 
     Attributes
     ----------
@@ -281,10 +282,9 @@ class AKFDClassifier(ClassifierMixin, BaseKernelEstimator):
         return found
 
     def _check_parameters(self) -> None:
-        if isinstance(self.nu, str):
-            if self.nu != "cv":
+        if not is_word(self.nu, "cv"):
+            if isinstance(self.nu, str):
                 raise InvalidInputError(f"nu must be a number or 'cv'. Got {self.nu!r}.")
-        else:
             AKFD(self.nu)
         check_number("tol", self.tol, positive=True)
         check_count("max_iter", self.max_iter)
@@ -292,7 +292,7 @@ class AKFDClassifier(ClassifierMixin, BaseKernelEstimator):
     def _choose_nu(
         self, grams: FloatArray, target: ClassTarget
     ) -> tuple[float, dict[float, float]]:
-        if not isinstance(self.nu, str):
+        if not is_word(self.nu, "cv"):
             return float(self.nu), {}
         return choose_nu(
             grams,

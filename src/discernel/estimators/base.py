@@ -1,4 +1,4 @@
-"""What all estimators share: parameters of kernels, rows of any library, and the fitted model."""
+"""The base of all estimators: parameters of kernels, arrays of any library, the fitted model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from discernel.arrays import (
     on_host,
 )
 from discernel.bank import BankChoice
-from discernel.inspection.facts import model_facts
 from discernel.kernels.make import get_settings, with_settings
 from discernel.learn import Request, make_request
 from discernel.learn.chunks import StreamLearner, naming_rows
@@ -42,7 +41,6 @@ from discernel.model import Model
 from discernel.plan import parse_duration
 from discernel.rows.chunks import Chunk, is_dask
 from discernel.rows.sources import Source
-from discernel.show.notebook import notebook_html
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -88,7 +86,7 @@ class BaseKernelEstimator(BaseEstimator):
     _sums: ClassVar[bool] = False
     #: How `check_training` checks y.
     _y_checks: ClassVar[Mapping[str, Any]] = {}
-    #: What a time limit is kept by.
+    #: The clock of a time limit.
     _clock: Any = staticmethod(time.perf_counter)
     kernels: Any
     device: Any = None
@@ -143,12 +141,12 @@ class BaseKernelEstimator(BaseEstimator):
 
     @property
     def n_iter_(self) -> int:
-        """How many iterations the solver took."""
+        """The number of iterations of the solver."""
         return max(1, int(self.learned_kernel_.n_iter))
 
     @property
     def feature_importances_(self) -> FloatArray:
-        """How much worse predictions are without each column: shares that sum to 1."""
+        """The loss of predictions without each column, as shares that sum to 1."""
         return self._importances()[0]
 
     @property
@@ -209,7 +207,7 @@ class BaseKernelEstimator(BaseEstimator):
         return self
 
     def _request(self) -> Request:
-        """Return what is to be learned, checked."""
+        """Return the criterion, solver and λ that the parameters name, checked."""
         return make_request(
             criterion=self.criterion,
             solver=self.solver,
@@ -230,10 +228,12 @@ class BaseKernelEstimator(BaseEstimator):
         Parameters
         ----------
         X, y, sample_weight : array-like
-            Rows, labels and weights.
+            Rows, labels and weights; a `Source` has all three.
         run : FitRun
             The fit.
         """
+        if self._sums and isinstance(X, Source):
+            return StreamLearner(self, run).fit(X)
         training = check_training(self, X, y, sample_weight, **self._y_checks)
         target, *known = self._make_target(training, run.request)
         with run.working(training) as stage:
@@ -243,7 +243,7 @@ class BaseKernelEstimator(BaseEstimator):
             return self._make_model(learn_rows(run, training, target), *known)
 
     def _make_target(self, training: TrainingRows, request: Request) -> tuple[Any, ...]:
-        """Return what is to be predicted, and what else `_make_model` needs, or raise an error."""
+        """Return the target, and all else that `_make_model` needs, or raise a clear error."""
         raise NotImplementedError
 
     def _make_model(self, learning: Learning, *known: Any) -> Model:
@@ -259,7 +259,7 @@ class BaseKernelEstimator(BaseEstimator):
         raise NotImplementedError
 
     def _held_out_loss(self, model: Model) -> float | None:
-        """Return what held-out rows cost with a model; None where that is not known."""
+        """Return the loss of held-out rows with a model; None if unknown."""
         return None
 
     def _open_rows(self, X: Any, y: Any, sample_weight: Any, bank: BankChoice) -> tuple[Any, ...]:
@@ -267,11 +267,12 @@ class BaseKernelEstimator(BaseEstimator):
         return X, y, sample_weight
 
     def _survey_rows(self, X: Any, run: FitRun) -> Any:
-        """Return what a first pass over rows in chunks finds; None for rows in memory."""
-        return None
+        """Return the survey of rows in chunks; None for rows in memory."""
+        in_chunks = self._sums and isinstance(X, Source)
+        return StreamLearner(self, run).survey(X) if in_chunks else None
 
     def _when_fitting(self) -> dict[str, str]:
-        """Return what to do where a device fails in a fit; only what this estimator has."""
+        """Return the advice for a device that fails in a fit, by the parameters there are."""
         params = self.get_params(deep=False)
         leave_out = " and leave `device` out" if "device" in params else ""
         iterates = params.get("bank", "iterative") != "iterative"
@@ -375,9 +376,12 @@ class BaseKernelEstimator(BaseEstimator):
         return super()._repr_html_inner() + self._facts_html()  # type: ignore[no-any-return]
 
     def _facts_html(self) -> str:
-        """Return what there is to say of a fit; nothing where no kernel was learned."""
+        """Return the facts about a fit as HTML; empty if no kernel was learned."""
         if not hasattr(self, "learned_kernel_"):
             return ""
+        from discernel.inspection.facts import model_facts
+        from discernel.show.notebook import notebook_html
+
         return notebook_html(model_facts(self).blocks())
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:

@@ -16,7 +16,7 @@ from discernel.bank import BankChoice
 from discernel.criteria import takes_two_classes
 from discernel.discriminant import ClassHead, Decision, HeldOutScores, fit_discriminant
 from discernel.estimators.base import BaseKernelEstimator, by_chunks, score_any, view
-from discernel.exceptions import InvalidInputError, unknown_choice
+from discernel.exceptions import InvalidInputError, is_word, unknown_choice
 from discernel.learn import Request, make_request
 from discernel.learn.chunks import StreamLearner
 from discernel.learn.rows import PRIOR_REQUEST, Learning
@@ -84,17 +84,6 @@ class BaseKernelDiscriminant(
         """
         return super().fit(X, y, sample_weight)
 
-    def _fit_model(self, X: Any, y: Any, sample_weight: Any, run: FitRun) -> Model:
-        """Return the model of a fit to rows in memory or in chunks."""
-        if not isinstance(X, Source):
-            return super()._fit_model(X, y, sample_weight, run)
-        if y is not None or sample_weight is not None:
-            raise InvalidInputError(
-                "Labels and weights of rows in chunks come with them. Got them for fit; name "
-                "their columns, or give them, to open_rows."
-            )
-        return StreamLearner(self, run).fit(X)
-
     def _make_target(self, training: TrainingRows, request: Request) -> tuple[Any, ...]:
         """Return the classes with rows, all classes, and how probabilities become a class."""
         least = 2 if training.absent is None else 1
@@ -124,7 +113,7 @@ class BaseKernelDiscriminant(
     def _make_head(
         self, found: Any, decision: Decision, target: ClassTarget, where: str | None
     ) -> ClassHead:
-        """Return what scores are turned into.
+        """Return the head: from scores to probabilities and classes.
 
         Parameters
         ----------
@@ -137,18 +126,23 @@ class BaseKernelDiscriminant(
         where : str or None
             How rows were predicted without their labels; None: nothing is expected.
         """
-        chooses = isinstance(self.threshold, str) and where is not None
+        chooses = is_word(self.threshold, "roc") and where is not None
         where = where if self.statistics == "loo" else None
         n_components = self._check_n_components(target)
         return ClassHead.of(found, decision, target, n_components, where, chooses=chooses)
 
     def _held_out_loss(self, model: Model) -> float | None:
-        """Return the log-loss of held-out rows; None where that is not known."""
+        """Return the log-loss of held-out rows; None if unknown."""
         expected = model.head.expected
         return None if expected is None else float(expected.log_loss)
 
     def _open_rows(self, X: Any, y: Any, sample_weight: Any, bank: BankChoice) -> tuple[Any, ...]:
         """Return rows, labels and weights as they are learned from."""
+        if isinstance(X, Source) and (y is not None or sample_weight is not None):
+            raise InvalidInputError(
+                "Labels and weights of rows in chunks come with them. Got them for fit; name "
+                "their columns, or give them, to open_rows."
+            )
         if not is_dask(X):
             return X, y, sample_weight
         source = open_rows(X, y, weights=sample_weight)
@@ -157,10 +151,6 @@ class BaseKernelDiscriminant(
         from discernel.rows.dask import gathered
 
         return gathered(source)  # of which every worker will have all
-
-    def _survey_rows(self, X: Any, run: FitRun) -> Any:
-        """Return what a first pass over rows in chunks finds; None for rows in memory."""
-        return StreamLearner(self, run).survey(X) if isinstance(X, Source) else None
 
     def partial_fit(
         self,
@@ -382,27 +372,8 @@ class KernelDiscriminant(BaseKernelDiscriminant):
         λ, in units of the normalised kernel, where 0 is for a kernel matrix of full rank and
         ``statistics="loo"``; ``"loo"`` takes the one with the least
         leave-one-out error.
-    statistics : {"loo", "training"}, default="loo"
-        Where class means and covariance are taken from: leave-one-out predictions, which give
-        honest probabilities, or the fit itself, as in the papers.
-    priors : array-like of shape (n_classes,), dict, "uniform" or None, default=None
-        Class probabilities, in the order of the sorted labels or by label, all of them; None is
-        the share of the samples.
-    class_weight : dict, "balanced" or None, default=None
-        What the weights of the rows of each class are multiplied by, in all that is learned. A
-        dictionary goes by label, 1 where not said; ``"balanced"`` makes all classes weigh the
-        same, rare or not. Unlike ``class_costs`` it changes probabilities too: they are those
-        of classes that are as frequent as their weights say.
-    class_costs : array-like of shape (n_classes,), dict, "balanced" or None, default=None
-        What misclassifying a sample of each class costs. A dictionary goes by label, 1 where not
-        said; ``"balanced"`` is n_samples / (n_classes × samples of the class), so that rare
-        classes cost more.
-    threshold : float or "roc", optional
-        Two classes: the probability from which the second is predicted. ``"roc"`` chooses it for
-        the largest difference of true and false positive rate.
-    n_components : int, optional
-        The columns of `transform`, at most n_classes − 1; a kernel of lower rank, such as that of
-        few features, has fewer.
+    statistics, priors, class_weight, class_costs, threshold, n_components
+        As in `MultipleKernelDiscriminant`.
 
     Attributes
     ----------

@@ -29,7 +29,7 @@ from discernel.model import Model
 from discernel.targets import ClassTarget, LabelsTarget
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LabelsHead(Head):
     """From the score of every label that varies to the log-odds of all labels.
 

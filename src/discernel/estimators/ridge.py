@@ -20,7 +20,7 @@ from discernel.model.importances import squared_losses
 from discernel.targets import RegressionTarget
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NumberHead(Head):
     """Scores that are predictions themselves.
 

@@ -26,7 +26,7 @@ from discernel.estimators.base import (
     score_any,
     view,
 )
-from discernel.exceptions import InvalidInputError, check_count
+from discernel.exceptions import InvalidInputError, check_count, is_word
 from discernel.kernels import RBF, Kernel, kernel_names
 from discernel.learn.training import TrainingRows, check_training
 from discernel.model import Model
@@ -74,7 +74,7 @@ class _Neighbors(ClassifierMixin, BaseEstimator):
         return np.asarray(self.classes_[self.predict_proba(K).argmax(axis=1)])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SpectrumHead(Head):
     """A learned kernel between rows and the labelled ones, and what classifies by it.
 
@@ -104,9 +104,9 @@ class SpectrumHead(Head):
         return np.ascontiguousarray(self.spectrum.extend(cross)[:, self.labelled])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SpectrumFacts:
-    """What there is to say of a fit.
+    """Facts about a fit of a re-weighted kernel.
 
     Attributes
     ----------
@@ -261,7 +261,7 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelEstimator):
 
     def _candidates(self) -> Any:
         """Return the kernels as the user gave them, Gaussian by default."""
-        return "rbf" if isinstance(self.kernels, str) and self.kernels == "auto" else self.kernels
+        return "rbf" if is_word(self.kernels, "auto") else self.kernels
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, device: Device | None) -> Model:
         """Return the model of a fit: learn the kernel and classify all rows."""
@@ -329,7 +329,7 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelEstimator):
         )
         target = training.among_given(labels.target, self.class_weight)
         labels, kernels = replace(labels, target=target.seen), training.reader.kernels
-        if isinstance(self.kernels, str) and self.kernels == "auto":
+        if is_word(self.kernels, "auto"):
             kernels = _default_kernels(training.X)
         return training, labels, kernels, target.classes
 

@@ -19,9 +19,9 @@ from discernel.bank.sums import Labelled, SumPass, check_room
 from discernel.default import Proposal, scaled_kernels
 from discernel.default.metric import Metric
 from discernel.discriminant import (
-    Discriminant,
     HeldOutScores,
     class_factors,
+    discriminant_of_shares,
     fit_discriminant,
 )
 from discernel.exceptions import InvalidInputError
@@ -69,7 +69,7 @@ _LATER = 2**40
 
 @contextmanager
 def naming_rows(place: Place) -> Iterator[None]:
-    """Say where the rows stand that something is wrong with."""
+    """Add the origin of the rows to errors."""
     try:
         yield
     except ValueError as error:
@@ -80,7 +80,7 @@ def naming_rows(place: Place) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Streamed:
-    """What a fit that reads its rows in chunks is based on.
+    """Sizes of a fit that reads its rows in chunks.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class Streamed:
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """What a model adds more rows to.
+    """The rows of a model that `partial_fit` adds more rows to.
 
     Attributes
     ----------
@@ -149,7 +149,7 @@ class _ChunkReader:
             return replace(chunk, X=self.reader.read(chunk.X))
 
     def labelled(self, chunk: Chunk) -> Labelled:
-        """Return what is summed up of a chunk of such rows."""
+        """Return rows, classes and weights of an encoded chunk, without rows of weight 0."""
         X, codes = chunk.X, codes_of(np.asarray(chunk.y), self.classes, chunk.place.name)
         weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
         if not weights.all():
@@ -333,7 +333,7 @@ class StreamLearner:
     def _refined(
         self, survey: Survey, given: Kernel, proposal: Proposal, X: FloatArray, facts: Facts
     ) -> tuple[list[Kernel], Facts, Positions] | None:
-        """Return what a metric of more rows gives, and these rows; None where it is no better."""
+        """Return kernels and facts of a metric of more rows, and these rows; None if no better."""
         sample, parts = survey.drawn, divide_rows(len(survey.drawn))
         if parts is None or must_stop_learning():
             return None
@@ -378,8 +378,7 @@ class StreamLearner:
         stream : Stream
             The rows, summed up.
         """
-        estimator, regularization = self.estimator, self.run.request.regularization
-        given = regularization if isinstance(regularization, float) else None
+        estimator, request = self.estimator, self.run.request
         state, fallback = stream.state, stream.fallback
         assert state is not None
         rows = statistics_rows(state)
@@ -389,6 +388,7 @@ class StreamLearner:
             new_class = of_rows is not None and of_rows.n_classes != target.n_classes
             if new_class or not _still_few(state):
                 fallback = None
+        given = request.given_regularization
         fit = fit_stream(state, target, rows, regularization=given, fallback=fallback)
         kernel = state.features.kernel
         combined = CombinedKernel(
@@ -400,7 +400,7 @@ class StreamLearner:
         )
         discriminant = fit_discriminant(fit, fit.target, estimator.statistics, fit.honest)
         target = fit.target.among(state.classes)
-        decision = estimator._decide(target, self.run.request)
+        decision = estimator._decide(target, request)
         head = estimator._make_head(discriminant, decision, target, fit.honest.where)
         rank, captured = state.features.rank, fit.system.captured
         facts = replace(
@@ -421,7 +421,7 @@ class StreamLearner:
         )
 
     def _waiting_model(self, reader: RowReader, classes: NDArray[Any], chunk: Chunk) -> Model:
-        """Return what predicts the shares of the classes, while no two can be learned from."""
+        """Return a model of the shares of classes, while no two of them can be learned from."""
         estimator = self.estimator
         weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
         counted = np.flatnonzero(weights)
@@ -430,21 +430,10 @@ class StreamLearner:
         codes = codes_of(np.asarray(chunk.y), classes)[counted]
         target = ClassTarget(classes, codes, SampleWeights.of(weights[counted]))
         target = with_class_weight(target, estimator.class_weight)
-        none = np.empty(0)
-        discriminant = Discriminant(
-            dual_coef=np.empty((0, 0)),
-            intercept=none,
-            means=np.empty((len(classes), 0)),
-            scalings=np.empty((0, 0)),
-            center=none,
-            explained=none,
-            training_scores=np.empty((len(codes), 0)),
-            training_codes=codes,
-        )
         decision = estimator._decide(target, PRIOR_REQUEST)
-        head = estimator._make_head(discriminant, decision, target, None)
-        coef, stream = discriminant.dual_coef, Stream(waiting=chunk)
-        return Model(reader, None, coef, none, head, classes, stream=stream)
+        head = estimator._make_head(discriminant_of_shares(target), decision, target, None)
+        none = (np.empty((0, 0)), np.empty(0))
+        return Model(reader, None, *none, head, classes, stream=Stream(waiting=chunk))
 
     # ---- more rows ---------------------------------------------------------------------------
 

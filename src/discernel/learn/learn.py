@@ -19,8 +19,8 @@ from discernel.exceptions import (
     caller_stacklevel,
 )
 from discernel.learn.request import Request, faster_solver
+from discernel.programs.base import draw_part
 from discernel.programs.lambdas import WALK, LambdaSearch, lambda_grid, search_lambda
-from discernel.programs.part import draw_part
 from discernel.programs.simplex import normalize
 from discernel.programs.solution import (
     LearnedKernel,
@@ -244,7 +244,7 @@ class WeightLearner:
         regularization: float | None,
         history: list[Progress],
     ) -> LearnedKernel:
-        """Return what a solution says of the kernels of the bank."""
+        """Return the learned kernel of a solution."""
         split, status = program.split(solution.weights), solution.status
         known = (regularization, split.regularization, solution.regularization)
         used = next((lam for lam in known if lam is not None), None)

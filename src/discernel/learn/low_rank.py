@@ -1,4 +1,4 @@
-"""What low rank costs: in the trace, in the objective and in left-out rows.
+"""The loss by a low rank: in the trace, in the objective and in left-out rows.
 
 With E = K − K̃, which is positive semidefinite for Nyström features, N = λI + K and Ñ = λI + K̃, the
 value of `RKDA` at the same weights is too large by
@@ -35,9 +35,9 @@ _SAMPLE = 1500
 _CLEARLY = 0.1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LowRankLoss:
-    """What was lost by approximating kernels by features.
+    """The loss by approximating kernels by features.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class LowRankLoss:
 
     @property
     def advice(self) -> str:
-        """What to do where a larger rank would clearly pay; empty where it would not."""
+        """The advice to take a larger rank; empty unless it would clearly pay."""
         gains = max(self.gain_of_doubling, self.gain_of_exact)
         if self.leave_one_out_of_half is None or gains < _CLEARLY:
             return ""
@@ -123,7 +123,7 @@ def low_rank_loss(
     kernel: WeightedKernels,
     X: Any,
 ) -> LowRankLoss:
-    """Return what a bank of features loses, at some weights and λ.
+    """Return the loss by a bank of features, at some weights and λ.
 
     Parameters
     ----------

@@ -176,7 +176,7 @@ def _bank_and_target(
         yield bank, target
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RegularizationPath:
     """Learned kernels along λ.
 

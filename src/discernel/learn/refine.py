@@ -7,7 +7,7 @@ fits to some ten thousand of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,20 +37,22 @@ _LAMBDAS = lambda_grid(-2.0, -8.0)
 _DIGITS = 4
 
 
-@dataclass(frozen=True)
-class Refined:
-    """Scales of columns, and what held-out rows cost with them.
+class Refined(NamedTuple):
+    """Scales of columns, the losses of held-out rows with them, and where to go on.
 
     Attributes
     ----------
     scales : ndarray of shape (n_columns,)
         The metric.
     losses : ndarray of shape (n_held,)
-        What each held-out row costs.
+        The loss of each held-out row.
+    gradient : ndarray of shape (n_columns,)
+        The mean squared gradient of the fit by column.
     """
 
     scales: FloatArray
     losses: FloatArray
+    gradient: FloatArray
 
 
 def divide_rows(n_rows: int) -> tuple[Positions, Positions] | None:
@@ -100,20 +102,18 @@ def refine_metric(
     shares = np.full(held.n_samples, 1.0 / held.n_samples)
     shares = shares if weighted is None else weighted.shares
 
-    def judged(scales: FloatArray) -> tuple[Refined, FloatArray]:
+    def judged(scales: FloatArray) -> Refined:
         return _round(X, fitted, held, shares, spreads, weights, scales, device)
 
-    given, gradient = judged(scales)
-    best = given
+    given = found = best = judged(scales)
     if not np.array_equal(start, scales):
-        found, gradient = judged(start)
+        found = judged(start)
         best = found if clearly_better(found.losses, given.losses, shares) else given
     for _ in range(_ROUNDS):
-        if must_stop_learning():
+        largest = found.gradient.max()
+        if must_stop_learning() or not largest > 0:
             break
-        if not gradient.max() > 0:
-            break
-        found, gradient = judged(np.round(np.sqrt(gradient / gradient.max()), _DIGITS))
+        found = judged(np.round(np.sqrt(found.gradient / largest), _DIGITS))
         # Columns fade from round to round, and more rows than these would want to keep more.
         if not clearly_better(found.losses, best.losses, shares):
             break
@@ -130,8 +130,8 @@ def _round(
     weights: FloatArray,
     scales: FloatArray,
     device: Device | None,
-) -> tuple[Refined, FloatArray]:
-    """Return what held-out rows cost with some scales, and the mean squared gradient by column."""
+) -> Refined:
+    """Return the losses of held-out rows with some scales, and the squared gradient by column."""
     n = fitted.n_samples
     kernels = [
         kernel.shifted(X[:_UNIT_ROWS])
@@ -144,9 +144,8 @@ def _round(
     own = np.ones(n) if fitted.sample_weights is None else fitted.sample_weights.values
     rows = Labelled(X[:n], np.eye(fitted.n_classes)[fitted.codes], own)
     system = SummedSystem(summing.add(summing.start(), rows), features)
-    there = None if device is None else summing.on_device
     table = fitted.class_scores
-    new = features(X[n:]) if there is None else there.features(X[n:])
+    new = summing.map(X[n:])
     truth = table[held.codes]
     fits: dict[float, tuple[FloatArray, FloatArray]] = {}
 
@@ -160,4 +159,4 @@ def _round(
     coef = features.expansion(beta)
     some = X[: min(n, _GRADIENT_ROWS)]
     gradient = features.kernel.squared_gradient(some, coef, features.landmarks, device)
-    return Refined(scales, losses), gradient * np.square(spreads)
+    return Refined(scales, losses, gradient * np.square(spreads))

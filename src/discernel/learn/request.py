@@ -9,7 +9,13 @@ import numpy as np
 
 from discernel.bank import Bank
 from discernel.criteria import RKDA, Auto, Criterion, Program, as_criterion, offers
-from discernel.exceptions import InvalidInputError, check_count, check_number, unknown_choice
+from discernel.exceptions import (
+    InvalidInputError,
+    check_count,
+    check_number,
+    is_word,
+    unknown_choice,
+)
 from discernel.programs.columns import MANY_KERNELS
 from discernel.programs.solution import FEW_SAMPLES, Callback, Solver
 from discernel.solvers import Columns, Galerkin, Newton, as_solver
@@ -21,7 +27,7 @@ _GALERKIN_SAMPLES, _GALERKIN_COLUMNS = 500, 25
 
 @dataclass(frozen=True)
 class Request:
-    """What to learn and how.
+    """Criterion, solver and λ, and the limits of the search.
 
     Attributes
     ----------
@@ -71,12 +77,11 @@ def make_request(
     callback: Callback | None = None,
 ) -> Request:
     """Return the request these words stand for, or raise a clear error."""
-    automatic = isinstance(solver, str) and solver == "auto"
-    joint = isinstance(regularization, str) and regularization == "joint"
-    made = as_criterion(criterion)
-    named = getattr(solver, "name", solver)
-    is_word = isinstance(criterion, str) and criterion == Auto.name
-    if is_word and (joint or not (automatic or named in made.solvers)):
+    automatic, made = is_word(solver, "auto"), as_criterion(criterion)
+    if is_word(criterion, Auto.name) and (
+        is_word(regularization, "joint")
+        or not (automatic or getattr(solver, "name", solver) in made.solvers)
+    ):
         made = RKDA()  # who names a solver of the convex program means that program
     ridge = _check_regularization(regularization, made)
     check_number("tol", tol, positive=True)

@@ -47,7 +47,7 @@ PRIOR_REQUEST = make_request(criterion="uniform", regularization=1.0)
 # ---- what is learned ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Learning:
     """A learned kernel, and what it was learned from and with.
 
@@ -60,17 +60,17 @@ class Learning:
     target : Target
         What is to be predicted.
     request : Request
-        What was learned.
+        Criterion, solver and λ.
     bank : Bank
         The kernels on the training rows.
     weights : ndarray of shape (n_kernels,)
         Their weights.
     proposal : Proposal or None
-        Where the kernels come from; None where they were given.
+        The choice of the default's kernels; None for given kernels.
     kernel : CombinedKernel or CombinedFeatures
         The learned sum of kernels between new rows and those that are kept.
     facts : Facts
-        What there is to say of the kernel, the rest of the fit not yet.
+        Facts about the kernel; those of the fit are added by `model`.
     """
 
     run: FitRun
@@ -85,7 +85,7 @@ class Learning:
 
     @property
     def relearner(self) -> Relearner:
-        """What learns the same from some of the rows."""
+        """The same learning, from some of the rows."""
 
         def bank_of(kernels: list[Kernel]) -> Bank:
             near = _near(kernels, self.training.X, self.request)
@@ -97,7 +97,7 @@ class Learning:
         return Relearner(self.target, self.request, learn_part, *known, self.training.X, bank_of)
 
     def coef(self, dual: FloatArray) -> FloatArray:
-        """Return what the learned kernel multiplies, for a function expanded in training rows."""
+        """Return the factors of the learned kernel, from coefficients of the training rows."""
         features = self.bank.predicting()
         return dual if features is None else features.feature_coef(self.weights, dual)
 

@@ -45,7 +45,7 @@ from discernel.targets import ClassTarget
 
 Given = tuple[Any, Any, Any]
 
-#: Seconds from which on silence would be rude.
+#: A fit with a longer forecast, in seconds, warns.
 _LONG = 120.0
 #: How many times weights are learned where λ is learned with them or looked for on a path, and by a
 #: search among criteria.
@@ -83,15 +83,15 @@ class FitRun:
     Attributes
     ----------
     request : Request
-        What is to be learned; in the first of several stages without its callback.
+        Criterion, solver and λ; in the first of several stages without the callback.
     bank : BankChoice
-        How the user asks for kernels to be computed.
+        The bank that the user asks for.
     device : Device or None
-        Where; None: here.
+        The device to compute on; None: the processor.
     tables : bool
-        Whether the kernels are the default's.
+        Whether the kernels are those of the default.
     survey : tuple of SurveyPass and Survey, or None
-        What the first pass over rows in chunks found, where there is a time limit.
+        The first pass over rows in chunks, and its result, if there is a time limit.
     problem : Problem or None
         The whole fit; None before the first stage.
     stage : Stage or None
@@ -100,9 +100,9 @@ class FitRun:
     Parameters
     ----------
     estimator : BaseKernelEstimator
-        What is fitted.
+        The estimator.
     device : Device, optional
-        Where to compute; by default here.
+        The device to compute on; by default the processor.
     seconds : float, optional
         The time limit.
     """
@@ -175,7 +175,7 @@ class FitRun:
         self.stage = self._stages[0]
 
     def _problem(self, X: Any, kernels: list[Kernel], n_rows: int, in_chunks: bool) -> Problem:
-        """Return what is planned: the fit to all rows, of which X may have some only."""
+        """Return the problem of the fit to all rows, of which X may be a part."""
         estimator, request, criterion = self._estimator, self.request, self.request.criterion
         chooses = self.tables and isinstance(X, np.ndarray)
         is_known = chooses and criterion.name == Auto.name
@@ -200,7 +200,7 @@ class FitRun:
         )
 
     def propose(self, n_rows: int, propose: Callable[[], Proposal]) -> Proposal:
-        """Return what an earlier stage chose from the same rows, or choose.
+        """Return the kernels that an earlier stage chose from the same rows, or choose them.
 
         The choice is kept if there was time for all of it.
         """
@@ -254,7 +254,7 @@ class FitRun:
         return replace(kept[0], facts=replace(kept[0].facts, plan=FitPlan(tuple(self._ran), limit)))
 
     def _survey(self, whole: Given, limit: float) -> Given:
-        """Have a first pass over rows in chunks, and return the rows that are to be learned from.
+        """Survey rows in chunks, and return the rows to learn from.
 
         Where that takes too long, a second pass would too: these are then a sample of the rows
         that were read.

@@ -33,7 +33,7 @@ _FEATURE_BYTES = 2**27
 
 @dataclass(frozen=True, eq=False)
 class StreamState:
-    """What a model keeps of the rows it has seen, and adds new ones to.
+    """Sums and a sample of the rows that a model has seen; new rows are added to them.
 
     Attributes
     ----------
@@ -153,12 +153,12 @@ class StreamedFit:
 
     @property
     def sample_weights(self) -> SampleWeights | None:
-        """How much the rows of the sample count among themselves."""
+        """The weights of the rows of the sample, relative to each other."""
         return self.target.sample_weights
 
     @property
     def ridge(self) -> FloatArray:
-        """What each row is fitted with."""
+        """The ridge of each row."""
         return np.asarray(self.regularization * (1.0 / self.target.row_weights.values))
 
     @property
@@ -169,7 +169,7 @@ class StreamedFit:
         return self.system.penalty(self.table, self.regularization) * share
 
     def left_out(self, chosen: Positions) -> LeftOutRows:
-        """Return what the fit is without each of some of the rows of the sample.
+        """Return the fits without each of some rows of the sample.
 
         Parameters
         ----------

@@ -48,7 +48,7 @@ Positions = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """What one pass over all rows finds; that of two parts is that of both.
+    """Counts, classes, columns and a sample of all rows, from one pass over them.
 
     Attributes
     ----------
@@ -267,7 +267,7 @@ def _label_weights(labels: NDArray[Any], weights: FloatArray | None) -> dict[Any
 
 
 def _facts(chunk: Chunk) -> tuple[ColumnFacts, ...] | None:
-    """Return what a chunk says of its columns; None for sparse rows."""
+    """Return the facts about the columns of a chunk; None for sparse rows."""
     if is_sparse(chunk.X):
         return None
     return tuple(

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_y, _num_samples
 from discernel.arrays import is_frame, is_sparse, on_host
 from discernel.arrays.sample_weights import SampleWeights, check_sample_weight
 from discernel.discriminant import class_factors
-from discernel.exceptions import InvalidInputError
+from discernel.exceptions import InvalidInputError, is_word
 from discernel.kernels import Linear, Standardized, as_kernels
 from discernel.kernels.base import Known
 from discernel.kernels.columns import Table, column_quantiles
@@ -34,24 +34,24 @@ from discernel.rows.views import refuse_views
 from discernel.targets import ClassTarget, labels_without_weight
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TrainingRows:
-    """What is learned from, checked; rows of weight 0 are absent.
+    """Rows to learn from, checked; rows of weight 0 are absent.
 
     Attributes
     ----------
     X : array, CSR or Table
         The rows as kernels take them, our own: what the caller does to theirs is not seen.
     y : ndarray
-        What they are to be predicted as.
+        Labels or numbers to predict.
     reader : RowReader
-        What reads new rows the same way; it has the kernels, with all that depends on X fixed.
+        Reads new rows the same way; it has the kernels, with all that depends on X fixed.
     weights : SampleWeights or None
-        How much rows count; None: all the same.
+        The weights of the rows; None: all the same.
     places : ndarray of int or None
-        Where they stood among the rows that were given; None: all were kept.
+        The positions of the rows among all that were given; None: all were kept.
     absent : ndarray or None
-        Labels of which all rows have the weight 0; None: none.
+        Labels of which all rows have the weight 0; None if there are none.
     """
 
     X: Any
@@ -78,7 +78,7 @@ class TrainingRows:
         return with_class_weight(target, class_weight)
 
     def kept(self, labels: NDArray[Any], rows: NDArray[np.intp] | None) -> KeptRows:
-        """Return what is known of the rows that predictions are made from.
+        """Return labels and positions of the rows that predictions are made from.
 
         Parameters
         ----------
@@ -166,7 +166,7 @@ def _check(
     if y is None:
         raise InvalidInputError(f"{name} requires y to be passed, but the target y is None")
     given, tables = X, takes_tables(candidates)
-    if isinstance(candidates, str) and candidates == "precomputed":
+    if is_word(candidates, "precomputed"):
         X = stack_matrices(X)
     else:
         refuse_views(X, y)
@@ -251,7 +251,7 @@ def takes_tables(candidates: Any) -> bool:
     candidates : object
         The kernels as the user gave them.
     """
-    return isinstance(candidates, str) and candidates == "auto"
+    return is_word(candidates, "auto")
 
 
 def are_precomputed(candidates: Any) -> bool:

@@ -1,4 +1,4 @@
-"""How much columns matter to a model: what left-out rows lose when a column is that of other rows.
+"""Importances of columns: the loss of left-out rows when a column is that of other rows.
 
 A flexible kernel of a noise column fits the training rows, and has weight for that. So a column is
 judged by the loss of each training row in the fit to all other rows: how much it grows when the
@@ -51,7 +51,7 @@ _MOST_INFLUENCE = 2**22
 _BLOCK_ENTRIES = 2**17
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Importances:
     """Importances of the columns of a model.
 
@@ -69,7 +69,7 @@ class Importances:
         return cls(column_importances(*given))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LaterImportances:
     """Importances of the columns of a model, computed when they are first asked for.
 

@@ -1,4 +1,4 @@
-"""What predictions are made with: made once by a fit, never changed."""
+"""The fitted model that predictions are made with: made once by a fit, never changed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from discernel.rows.reader import RowReader
 _FEW_ENTRIES = 2**17
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class KeptRows:
     """The training rows that predictions are made from.
 
@@ -35,9 +35,9 @@ class KeptRows:
     places: NDArray[np.intp] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Facts:
-    """What there is to say of a learned kernel beside predictions.
+    """Facts about a learned kernel beside predictions.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class Facts:
     streamed: Any = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Model:
     """All that predictions, explanations and reports need of a fit.
 
@@ -149,7 +149,7 @@ class Model:
 
     @cached_property
     def _few(self) -> _FewRows | None:
-        """What scores few rows at a time; None where rows are no arrays of numbers."""
+        """The scores of few rows at a time; None if rows are no arrays of numbers."""
         kernel = self.kernel
         if self.device is not None or not isinstance(kernel, CombinedKernel):
             return None
@@ -174,7 +174,7 @@ class Model:
         return {name: value for name, value in vars(self).items() if name != "_few"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _FewRows:
     """Products of the learned kernel for few rows: what kept rows need is computed once.
 
@@ -201,7 +201,7 @@ class _FewRows:
         return cls(kernel, kernels, kept, *product, most_rows) if most_rows else None
 
     def product(self, X: FloatArray) -> FloatArray:
-        """Return what `CombinedKernel.product` returns."""
+        """Return the same as `CombinedKernel.product`."""
         new, coefficients = self.kernels.prepare(X, self.kept), self.kernel.coefficients
         with np.errstate(invalid="ignore", over="ignore"):  # found below
             total = self.kernels.weighted_sum(coefficients, new, self.kept)

@@ -60,7 +60,7 @@ class ScorePart(ABC):
         """Return a function of rows and buffers: how the terms change with columns of the rows."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class KernelPart(ScorePart):
     """Sums of one kernel at the same rows: Σ_j coef_j k(x, z_j).
 
@@ -105,7 +105,7 @@ class KernelPart(ScorePart):
         return SwappedKernels(self.kernel, self.rows, n_columns).swap
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FeaturePart(ScorePart):
     """A linear function of the exact features of a kernel."""
 

@@ -50,7 +50,7 @@ class _Pairs:
         return self._pair.entries(self._view.of(X), self._view.of(self._Z))
 
     def part(self, X: FloatArray, columns: NDArray[np.intp]) -> FloatArray:
-        """Return what some columns add to a matrix that is a sum over columns."""
+        """Return the part of some columns in a matrix that is a sum over columns."""
         assert self._seen is not None
         places = np.flatnonzero(np.isin(self._columns, columns))
         return self._pair.entries(self._of(X, places), self._seen[:, places])

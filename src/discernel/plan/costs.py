@@ -1,4 +1,4 @@
-"""What each way of fitting costs, in passes over the kernels, factorisations and products.
+"""The costs of a fit by each bank, in passes over the kernels, factorisations and products.
 
 Counts, not times: `Speed` turns them into seconds. They are rough on purpose; forecasts are meant
 to be right within a factor of two, and `benchmarks/forecasts.py` says whether they are.
@@ -63,7 +63,7 @@ _SAMPLE = 10_000
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What is to be fitted, within which limits, and where."""
+    """A fit to be planned: kernels, rows, limits and device."""
 
     #: The candidates, resolved, and the training rows, or some of them.
     kernels: Sequence[Kernel]
@@ -200,12 +200,12 @@ class Stage:
 
 
 def exact_bytes(n_rows: float, n_stored: int = 0) -> float:
-    """Return what an exact fit holds: two matrices of all rows, and those of stored kernels."""
+    """Return the bytes of an exact fit: two matrices of all rows, and those of stored kernels."""
     return 8.0 * (2.0 + n_stored) * n_rows**2
 
 
 def forecast(problem: Problem, kind: str, reason: str = "asked for") -> Stage:
-    """Return what a fit with some bank takes, here or on the device of the problem.
+    """Return the time and memory of a fit with some bank, here or on the device of the problem.
 
     Parameters
     ----------
@@ -279,7 +279,7 @@ def _cost(problem: Problem, kind: str, speed: Speed, rank: int = 0) -> tuple[flo
 
 
 def _count_work(problem: Problem, kind: str, rank: int) -> tuple[float, float, float, float, float]:
-    """Return what is done with a bank, without a choice of kernels.
+    """Return the work of a fit with a bank, without a choice of kernels.
 
     Entries of all kernels, operations of factorisations, the rows of what is factored, operations
     of products, and the bytes that are held at a time.

@@ -26,7 +26,7 @@ LEARNED_ON = 3_000
 FEW_ROWS, _FEW_ROWS_ON_DEVICE = 2000, 30_000
 #: From this many kernels on it is worth trying whether their ranks are low.
 _MANY = 64
-#: Why a bank is taken that nobody asked for.
+#: The reasons for a bank that was not asked for by name.
 _REASONS = {"dense": "all matrices fit into the cache", "factored": "kernels of low rank"}
 #: The share of the memory that a fit may take.
 _SHARE = 0.8
@@ -47,7 +47,7 @@ _WORTHWHILE = 0.8
 
 @dataclass(frozen=True)
 class FitPlan:
-    """How a fit is to be computed or, once it is done, was computed, and why.
+    """The stages of a fit, planned or run, and why.
 
     Attributes
     ----------
@@ -269,7 +269,7 @@ def _too_large(n: int, needed: float, n_stored: int = 0, advice: str = "") -> In
 
 
 def plan_stages(problem: Problem, most_rows: int | None = None) -> list[Stage]:
-    """Return what could be fitted, by the time that it takes: the first is certain to be in time.
+    """Return all stages that could be run, by their time: the first is certain to be in time.
 
     Between equal weights on 500 rows and the whole are equal weights on more rows, as long as
     that is faster than to learn anything, and learned weights and metric on some rows, or with a

@@ -1,4 +1,4 @@
-"""How fast this machine, or a device, is right now: some hundredths of a second of typical work."""
+"""The present speed of this machine or a device, by some hundredths of a second of typical work."""
 
 from __future__ import annotations
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
 from discernel.arrays import FloatArray
 from discernel.programs.base import Point, relative_gap
-from discernel.show.facts import CandidateFacts, LearnedFacts
-from discernel.show.notebook import notebook_html
-from discernel.show.words import candidate_label
+
+if TYPE_CHECKING:
+    from discernel.show.facts import CandidateFacts, LearnedFacts
 
 #: Up to so many samples searches are done on all of them.
 FEW_SAMPLES = 500
@@ -262,6 +262,9 @@ class Candidate:
 
     def describe(self, by_folds: bool) -> CandidateFacts:
         """Return the facts about the candidate, as plain data."""
+        from discernel.show.facts import CandidateFacts
+        from discernel.show.words import candidate_label
+
         is_probability = self.accuracy is not None
         return CandidateFacts(
             name=candidate_label(self.name, self.strength, by_folds),
@@ -413,6 +416,8 @@ class LearnedKernel:
         names : sequence of str, optional
             What the weights belong to; by default `names`, or "kernel 0", "kernel 1", ...
         """
+        from discernel.show.facts import LearnedFacts
+
         known = names or self.names or [f"kernel {i}" for i in range(len(self.weights))]
         gap = None if self.gap is None or not np.isfinite(self.gap) else float(self.gap)
         by_folds = compared_by_folds(self.considered)
@@ -447,6 +452,8 @@ class LearnedKernel:
 
     def _repr_html_(self) -> str:
         """Return weights as bars, and the result of the solver, for a notebook."""
+        from discernel.show.notebook import notebook_html
+
         return notebook_html(self.describe().blocks())
 
 

@@ -1,4 +1,4 @@
-"""What a long fit reports while it runs, and the deadline that it keeps."""
+"""Progress of a long fit, and its deadline."""
 
 from discernel.progress.reporter import in_words, phase, reporting
 

@@ -1,4 +1,4 @@
-"""A deadline for the work within: long work looks at it, and stops in time.
+"""Deadlines: long work checks the active one, and stops in time.
 
 Solvers and searches ask `must_stop_learning` between their steps, and end with what they have.
 Work that cannot end early calls `check_deadline`, which raises `OutOfTimeError`; the fit then
@@ -69,7 +69,7 @@ _ACTIVE: ContextVar[Deadline] = ContextVar("_ACTIVE", default=NO_DEADLINE)
 
 @contextmanager
 def keep_deadline(deadline: Deadline = NO_DEADLINE) -> Iterator[None]:
-    """Have the work within end by a deadline.
+    """Limit the work within by a deadline.
 
     Parameters
     ----------

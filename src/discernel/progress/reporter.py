@@ -1,7 +1,7 @@
-"""What a long fit says while it runs: the part of the forecast that is over, and what it is at.
+"""Progress of a long fit: the share of the forecast that is over, and the present phase.
 
-A thread writes, so that one large factorisation is no silence either. What is far below says what
-it does by `phase`; where nobody listens, that is nothing.
+A thread writes, so that progress is shown during one large factorisation too. Work calls `phase` to
+name its present step; without a reporter, that does nothing.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _ACTIVE: ContextVar[_Reporter | None] = ContextVar("_ACTIVE", default=None)
 
 
 def phase(what: str) -> None:
-    """Say what is being done, where somebody listens."""
+    """Name the present step of the work, if progress is shown."""
     reporter = _ACTIVE.get()
     if reporter is not None:
         reporter.enter(what)
