@@ -26,9 +26,11 @@ class PreparedRows:
     @classmethod
     def of(cls, keys: Iterable[Key], X: Any, like: PreparedRows | None = None) -> PreparedRows:
         """Return rows for some pairwise matrices; ``like`` are the rows that they will meet."""
+        wanted = dict.fromkeys(keys)
+        seen = {view: view.of(X) for view in dict.fromkeys(view for _, view in wanted)}
         bases = {
-            (pair, view): pair.rows(view.of(X), None if like is None else like.bases[pair, view])
-            for pair, view in keys
+            (pair, view): pair.rows(seen[view], None if like is None else like.bases[pair, view])
+            for pair, view in wanted
         }
         return cls(X, bases)
 
