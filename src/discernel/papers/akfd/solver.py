@@ -28,7 +28,7 @@ from discernel.papers.akfd.criterion import (
     one_against_rest,
     ridge,
 )
-from discernel.programs.part import draw_part
+from discernel.programs.base import draw_part
 from discernel.programs.simplex import normalize
 from discernel.programs.solution import Callback, Progress, Solution, Status, Task
 from discernel.targets import ClassTarget
