@@ -173,7 +173,8 @@ def _check(
     X, y = on_host(X), on_host(y)
     if y is None:
         raise InvalidInputError(f"{name} requires y to be passed, but the target y is None")
-    given, tables = X, takes_tables(candidates)
+    # The default takes categories, text and missing cells.
+    given, tables = X, is_word(candidates, "auto")
     if is_word(candidates, "precomputed"):
         X = stack_matrices(X)
     else:
@@ -249,17 +250,6 @@ def _n_matrices(X: Any) -> int:
 
 
 # ---- what candidates take ----------------------------------------------------------------------
-
-
-def takes_tables(candidates: Any) -> bool:
-    """Whether rows may have categories, text and missing cells.
-
-    Parameters
-    ----------
-    candidates : object
-        The kernels as the user gave them.
-    """
-    return is_word(candidates, "auto")
 
 
 def are_precomputed(candidates: Any) -> bool:
