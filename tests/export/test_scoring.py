@@ -31,7 +31,8 @@ from discernel.kernels import (
     WhereKnown,
 )
 from discernel.kernels.pairs import SQUARED
-from discernel.kernels.terms import Atom, PairFunction, PairKind, Term
+from discernel.kernels.terms import Atom, Decay, PairFunction, PairKind, Term
+from discernel.testing import check_kernel
 from tests.export.models import CASES, KERNELS, OTHERS, lacking, mixed_table, other_table, single
 
 
@@ -448,3 +449,14 @@ def test_a_source_that_rows_lack_may_be_multiplied():
     clf = KernelDiscriminant(WhereKnown(RBF()).on([0, 1, 2]) * RBF().on([5, 6])).fit(X, y)
     assert_same(numpy_scorer(clf), clf, X, 1e-9)
     to_onnx(clf, X=X)
+
+
+class WrongFormula(Canberra):
+    def formula(self, X, Z, xp, steepness):
+        return xp.column_sums(lambda x, z: abs(x - z), X, Z)
+
+
+def test_the_checker_of_kernels_compares_what_exports_compute():
+    check_kernel(Own(Canberra(), Decay(0.3)))
+    with pytest.raises(AssertionError, match="in exports"):
+        check_kernel(Own(WrongFormula(), Decay(0.3)))

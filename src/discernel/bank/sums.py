@@ -70,68 +70,6 @@ def sums_are_of_kernels(features: NystromMap) -> bool:
     return bool(pivots.min() > _LEAST_PIVOT * pivots.max())
 
 
-class LandmarksOnDevice:
-    """The landmarks of a feature map on a device.
-
-    Parameters
-    ----------
-    features : NystromMap
-        The map: φ(x) = L⁻¹k(Z, x).
-    device : Device
-        Where.
-    whole : bool, default=True
-        Whether sums are of φ; else of k(Z, x).
-    """
-
-    def __init__(self, features: NystromMap, device: Device, *, whole: bool = True) -> None:
-        self._features, self._device, self._whole = features, device, whole
-        self._sum = DeviceSum(features.kernel, features.landmarks, device)
-
-    @cached_property
-    def _inverse(self) -> Any:
-        return self._device.triangular_inverse(self._device.put(self._features.lower))
-
-    def _parts(self, X: FloatArray, whole: bool) -> Iterator[tuple[slice, Any]]:
-        """Yield some rows at a time, and their φ(x), or k(Z, x), there."""
-        for rows in slices(slice(0, len(X)), max(1, STRIP_ENTRIES // self._features.rank)):
-            found = self._sum.matrix(X[rows])
-            yield rows, self._device.xp.matmul(found, self._inverse.T) if whole else found
-
-    def features(self, X: FloatArray) -> FloatArray:
-        """Return φ(x) of rows, of shape (n_rows, rank), here.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows, n_columns)
-            Rows.
-        """
-        found = np.empty((len(X), self._features.rank))
-        for rows, features in self._parts(X, True):
-            found[rows] = as_host(features)
-        return found
-
-    def sums(self, X: FloatArray, weighted: FloatArray) -> tuple[FloatArray, Any]:
-        """Return Σωφuᵀ, here, and Σωφφᵀ, there.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows, n_columns)
-            Rows.
-        weighted : ndarray of shape (n_rows, n_values)
-            Their ωu, of which the first column is ω.
-        """
-        xp, put, rank = self._device.xp, self._device.put, self._features.rank
-        products = self._device.zeros((rank, rank))
-        cross = self._device.zeros((rank, weighted.shape[1]))
-        for rows, features in self._parts(X, self._whole):
-            cross = cross + xp.matmul(features.T, put(weighted[rows]))
-            weights = weighted[rows, :1]
-            if (weights != 1.0).any():
-                features = features * put(np.sqrt(weights))
-            products = products + xp.matmul(features.T, features)
-        return as_host(cross), products
-
-
 class FeatureSums:
     """Sums over rows of weights ω, features φ and values u = (1, v); those of two parts add up.
 
@@ -252,7 +190,7 @@ class SumPass:
         weighted = rows.weights[:, None] * np.insert(rows.values, 0, 1.0, axis=1)
         state.add_values(weighted, float(rows.weights @ kernel.diagonal(X)))
         if self.device is not None and isinstance(X, np.ndarray):
-            state.add_products(*self.on_device.sums(X, weighted))
+            state.add_products(*self._sums_on_device(self.device, X, weighted))
             return state
         if sums_are_of_kernels(self.features):
 
@@ -267,19 +205,61 @@ class SumPass:
             state.add_features(found, weighted[part])
         return state
 
-    @cached_property
-    def on_device(self) -> LandmarksOnDevice:
-        """The landmarks on the device."""
-        assert self.device is not None
-        whole = not sums_are_of_kernels(self.features)
-        return LandmarksOnDevice(self.features, self.device, whole=whole)
-
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "on_device"}
+        return {name: vars(self)[name] for name in self.__dataclass_fields__}
 
     def merge(self, state: FeatureSums, other: FeatureSums) -> FeatureSums:
         state += other
         return state
+
+    # ---- on a device -------------------------------------------------------------------------
+
+    @cached_property
+    def _landmarks(self) -> DeviceSum:
+        """The kernel with its landmarks on the device, which are sent once."""
+        assert self.device is not None
+        return DeviceSum(self.features.kernel, self.features.landmarks, self.device)
+
+    @cached_property
+    def _inverse(self) -> Any:
+        """L⁻¹ on the device."""
+        assert self.device is not None
+        return self.device.triangular_inverse(self.device.put(self.features.lower))
+
+    def _parts(self, device: Device, X: FloatArray, whole: bool) -> Iterator[tuple[slice, Any]]:
+        """Yield some rows at a time, and their φ(x), or k(Z, x), on the device."""
+        for rows in slices(slice(0, len(X)), max(1, STRIP_ENTRIES // self.features.rank)):
+            found = self._landmarks.matrix(X[rows])
+            yield rows, device.xp.matmul(found, self._inverse.T) if whole else found
+
+    def map(self, X: FloatArray) -> FloatArray:
+        """Return φ(x) of rows, of shape (n_rows, rank), made on the device where there is one.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_columns)
+            Rows.
+        """
+        if self.device is None:
+            return self.features(X)
+        found = np.empty((len(X), self.features.rank))
+        for rows, features in self._parts(self.device, X, True):
+            found[rows] = as_host(features)
+        return found
+
+    def _sums_on_device(
+        self, device: Device, X: FloatArray, weighted: FloatArray
+    ) -> tuple[FloatArray, Any]:
+        """Return Σωφuᵀ, as an array of NumPy, and Σωφφᵀ, on the device, of rows and their ωu."""
+        xp, put, rank = device.xp, device.put, self.features.rank
+        products, cross = device.zeros((rank, rank)), device.zeros((rank, weighted.shape[1]))
+        for rows, features in self._parts(device, X, not sums_are_of_kernels(self.features)):
+            cross = cross + xp.matmul(features.T, put(weighted[rows]))
+            weights = weighted[rows, :1]
+            if (weights != 1.0).any():
+                features = features * put(np.sqrt(weights))
+            products = products + xp.matmul(features.T, features)
+        return as_host(cross), products
 
 
 class SummedSystem:

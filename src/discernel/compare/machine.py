@@ -11,6 +11,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from discernel.show.facts import versions_here
+
 #: Threads of BLAS within one cell: cells run side by side, so one each.
 THREADS = 1
 
@@ -18,14 +20,13 @@ THREADS = 1
 @lru_cache(maxsize=1)
 def machine() -> dict[str, Any]:
     """Return what a reader needs to judge a time: processor, system, versions, threads."""
-    packages = ("discernel", "numpy", "scipy", "scikit-learn", "joblib")
     return {
         "system": f"{platform.system()} {platform.machine()}",
         "processor": _processor(),
         "cores": os.cpu_count(),
-        "python": platform.python_version(),
         "threads": THREADS,
-        **{name: package_version(name) or "unknown" for name in packages},
+        **versions_here(),
+        "joblib": version("joblib"),
     }
 
 

@@ -184,7 +184,7 @@ def _run_all(
         batch_size=1,  # a batch would keep finished cells from the store
     )
     try:
-        claimed = (delayed(_work)(cell, protocol) for cell in _claim(missing, store))
+        claimed = (delayed(_work)(cell, protocol) for cell in filter(store.claim, missing))
         with closing(workers(claimed)) as results:
             for cell, result, facts in results:
                 store.add(cell, result, facts)
@@ -196,10 +196,6 @@ def _run_all(
         ) from error
     finally:
         store.give_back()
-
-
-def _claim(missing: Iterable[Cell], store: Store) -> Iterator[Cell]:
-    return (cell for cell in missing if store.claim(cell))
 
 
 def _given_up(cells: Iterable[Cell], store: Store, bar: Bar) -> list[Cell]:

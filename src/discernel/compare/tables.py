@@ -100,8 +100,6 @@ class ResultTable:
         By data set and method; there is none where nothing was run.
     records : dict of (str, str) to list of Record
         What the entries sum up, failures included.
-    ratios : dict of str to float
-        Held-out rows over training rows of each data set; NaN where unknown.
     pairs : dict of (str, str, str) to PairedComparison
         By data set, method and reference, in both orders: the one test of every pair of methods
         with a common division, which all verdicts are read from.
@@ -113,7 +111,6 @@ class ResultTable:
     methods: tuple[str, ...]
     entries: Mapping[tuple[str, str], Entry]
     records: Mapping[tuple[str, str], list[Record]]
-    ratios: Mapping[str, float]
     pairs: Mapping[tuple[str, str, str], PairedComparison]
     metric: PredictionMetric = METRICS["accuracy"]
 
@@ -269,7 +266,7 @@ def summarize(records: Iterable[Record], metric: str = "accuracy") -> ResultTabl
             pairs[dataset, pair.reference, pair.method] = pair.turned
         for entry in _with_standings(rivals, pairs, judged):
             entries[entry.dataset, entry.method] = entry
-    return ResultTable(datasets, methods, entries, by_place, ratios, pairs, judged)
+    return ResultTable(datasets, methods, entries, by_place, pairs, judged)
 
 
 def rank_methods(table: ResultTable) -> Ranking | None:

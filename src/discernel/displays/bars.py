@@ -187,7 +187,7 @@ class KernelWeightsDisplay(_WeightsDisplay):
         what = "kernel weight" if by == "kernel" else "weight of all kernels of a source"
         if is_several:
             shows = {"quartiles": ", with quartiles", "points": ", and every fit", None: ""}
-            what = f"mean {what} of {len(columns)} fits{shows[spread]}"
+            what += f"\nmean of {len(columns)} fits{shows[spread]}"
         self._draw_ranked(ax, bars, what, bar_options)
         if is_several and spread == "points":
             look = {"s": 14, "facecolors": "none", "edgecolors": ink_color(), "linewidths": 0.8}

@@ -156,6 +156,8 @@ class LearningPathDisplay(_PathDisplay):
             if tol is not None:
                 label = f"asked for: {format_number(tol)}"
                 self.axes_[-1].axhline(tol, label=label, **_marked())
+            if ax is not None:
+                self.axes_[-1].margins(y=0.25)  # room for a legend inside
             place_legend(self.axes_[-1], "above" if ax is None else "best")
         for panel in self.axes_:
             panel.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))

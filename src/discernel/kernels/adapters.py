@@ -106,9 +106,6 @@ class Function(Kernel):
         matrix = np.asarray(self.function(X, other), dtype=np.float64)
         return check_shape(self, matrix, (n_rows(X), n_rows(other)))
 
-    def diagonal(self, X: Any) -> FloatArray:
-        return np.array([self(X[i : i + 1])[0, 0] for i in range(n_rows(X))])
-
     @property
     def name(self) -> str:
         return getattr(self.function, "__name__", repr(self.function))

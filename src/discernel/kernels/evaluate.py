@@ -86,7 +86,7 @@ class KernelSet:
         ``like`` are the other rows that these ones will meet. Rows meet only such as were
         prepared together, by slicing, or like one another.
         """
-        return PreparedRows.of((key for keys in self.groups for key in keys), X, like)
+        return PreparedRows.of({key for keys in self.groups for key in keys}, X, like)
 
     def matrices(
         self,

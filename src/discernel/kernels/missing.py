@@ -170,17 +170,23 @@ class WhereKnown(Wrapper, PairKind):
     # ---- matrices ----------------------------------------------------------------------------
 
     def rows(self, X: Any, like: Any | None = None) -> Any:
-        found = self.training
         filled, missing = self._filled(np.asarray(X) if isinstance(X, list) else X)
-        means = np.full(len(missing), found.means.mean())
         prepared = KernelSet([self.kernel]).prepare(filled, None if like is None else like.prepared)
         # Where no row of the others lacks the source, what these are with one is not asked for.
+        means = np.zeros(len(missing))
         if like is None or like.missing.any():
-            if found.has(there := filled[~missing]):
-                means[~missing] = found.means
-            elif len(there):
-                means[~missing] = _means(self.kernel, there, found.rows)
+            means = self._means(filled, missing)
         return _KnownRows(prepared, missing, means)
+
+    def _means(self, filled: Any, missing: NDArray[np.bool_]) -> FloatArray:
+        """Return what rows are with one that lacks the source: means over the training rows."""
+        found, there = self.training, filled[~missing]
+        means = np.full(len(missing), found.means.mean())
+        if found.has(there):
+            means[~missing] = found.means
+        elif len(there):
+            means[~missing] = _means(self.kernel, there, found.rows)
+        return means
 
     def tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
         other = X if Z is None else Z
@@ -198,12 +204,8 @@ class WhereKnown(Wrapper, PairKind):
             return None
         cells = xp.isnan(X)
         new, (stored, missing) = xp.where(cells, found.medians, X), self._filled(Z)
-        there, terms = stored[~missing], self.kernel.terms()
-        has_all = found.has(there)
-        # Of both rows that lack the source, the mean over all pairs of training rows that have it.
-        means = np.full(len(stored), found.means.mean())
-        if len(there):
-            means[~missing] = found.means if has_all else _means(self.kernel, there, found.rows)
+        has_all, terms = found.has(stored[~missing]), self.kernel.terms()
+        means = self._means(stored, missing)
         if (matrix := formula_of(terms, new, stored, xp)) is None:
             return None
         if missing.any():

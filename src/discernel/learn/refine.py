@@ -144,9 +144,8 @@ def _round(
     own = np.ones(n) if fitted.sample_weights is None else fitted.sample_weights.values
     rows = Labelled(X[:n], np.eye(fitted.n_classes)[fitted.codes], own)
     system = SummedSystem(summing.add(summing.start(), rows), features)
-    there = None if device is None else summing.on_device
     table = fitted.class_scores
-    new = features(X[n:]) if there is None else there.features(X[n:])
+    new = summing.map(X[n:])
     truth = table[held.codes]
     fits: dict[float, tuple[FloatArray, FloatArray]] = {}
 

@@ -106,7 +106,7 @@ def objective(
 
 
 def ridge(nu: float) -> float:
-    """Return s = 1/√ν, what is added to the diagonal of the combined kernel."""
+    """Return s = 1/√ν, the ridge on the diagonal of the combined kernel."""
     return 1.0 / math.sqrt(nu)
 
 

@@ -28,7 +28,7 @@ from discernel.papers.akfd.criterion import (
     one_against_rest,
     ridge,
 )
-from discernel.programs.part import draw_part
+from discernel.programs.base import draw_part
 from discernel.programs.simplex import normalize
 from discernel.programs.solution import Callback, Progress, Solution, Status, Task
 from discernel.targets import ClassTarget
@@ -42,7 +42,7 @@ NUS: tuple[float, ...] = tuple((10.0 ** np.arange(-3, 13)).tolist())
 
 @dataclass(frozen=True)
 class Alternation:
-    """Where the alternation ended.
+    """The result of the alternation.
 
     Attributes
     ----------
@@ -164,7 +164,7 @@ def _alternate(
     max_iter: int,
     tell: _Tell | None,
 ) -> Alternation:
-    """Alternate from what has been checked."""
+    """Run the alternation on checked inputs."""
     ones, objectives = kernels.row_weights.roots, list[float]()
     # What is to be known to 1 % need not be solved to ten digits.
     error = max(1e-4 * tol, SERIES_ERROR)
@@ -430,7 +430,7 @@ def _alternate_on(program: AKFDProgram, task: Task, tell: _Tell | None) -> Alter
 
 
 def _start(program: AKFDProgram, task: Task) -> FloatArray:
-    """Return where the alternation starts: as the paper, or where a quarter of many ends."""
+    """Return the first weights: those of the paper, or the result for a quarter of many samples."""
     bank, part = program.bank, None
     if program.nu is None and bank.n_samples > _MANY:
         part = draw_part(bank, program.target, 0.25, task.random_state)

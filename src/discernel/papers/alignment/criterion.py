@@ -33,7 +33,7 @@ _PARALLEL = 1e-14
 
 
 class Products(NamedTuple):
-    """All that alignment depends on.
+    """The inner products that alignment depends on.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class Products(NamedTuple):
 
 
 def _target_norm(columns: FloatArray) -> float:
-    """Return ‖TTᵀ‖_F = ‖TᵀT‖_F, of which the latter is small."""
+    """Return ‖TTᵀ‖_F, computed as ‖TᵀT‖_F, a small matrix."""
     return float(np.linalg.norm(columns.T @ columns))
 
 

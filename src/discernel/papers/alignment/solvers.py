@@ -1,4 +1,4 @@
-"""Alignment maximised over the weights, greedily or exactly: p×p numbers are all it needs.
+"""Alignment maximised over the weights, greedily or exactly, from p×p inner products.
 
 The algorithms of Pothin and Richard (2006), sections 2 and 3.
 """
@@ -22,7 +22,7 @@ _NOISE = 1e-15
 
 
 class GreedyPath(NamedTuple):
-    """What `greedy` returns.
+    """The result of `greedy`.
 
     Attributes
     ----------

@@ -161,7 +161,7 @@ class FixedWeights(MarginProgram):
 
 @dataclass(frozen=True)
 class Margin(Criterion):
-    """Which soft margin is maximised, [Lanckriet04]_; two classes.
+    """The soft margin of a support vector machine for two classes, [Lanckriet04]_.
 
     Parameters
     ----------

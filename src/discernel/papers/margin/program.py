@@ -1,4 +1,4 @@
-"""What all margin programs offer a solver: products, bounds, and the machine at a point."""
+"""The base of margin programs: products, bounds, and the machine at a point."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class MarginPoint(Point):
 
 
 class MarginProgram(ABC):
-    """min over w of max over α, for some kernels K_i; and what of it needs no algorithm.
+    """The program min over w of max over α, for kernels K_i, without an algorithm.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class MarginProgram(ABC):
         return np.asarray(self.signs * alpha * (sums.min() / np.maximum(sums, _TINY)))
 
     def linear_part(self, beta: FloatArray) -> float:
-        """Return 2αᵀ1 − ρ‖α‖²: what of the maximum does not depend on the weights."""
+        """Return 2αᵀ1 − ρ‖α‖², the part of the maximum that does not depend on the weights."""
         return 2.0 * float((self.signs * self.roots) @ beta) - self.ridge * float(beta @ beta)
 
     def lower_bound(self, beta: FloatArray) -> float:

@@ -79,7 +79,7 @@ def maximize(program: MarginProgram) -> Machine:
 
 
 class _Iterate:
-    """Where the method is: numbers x > 0 with multipliers u > 0, a threshold b and a level τ.
+    """An iterate: numbers x > 0 with multipliers u > 0, a threshold b and a level τ.
 
     x are α, the room B − α where there is a limit, and the weights. u are the multipliers of
     α ≥ 0 and of α ≤ B, and what is left of τ ≥ ½βᵀK_iβ. At the optimum x∘u = 0.
@@ -217,7 +217,7 @@ class _NewtonSystem:
 
 
 def _advance(at: _Iterate) -> _Iterate | None:
-    """Return the next iterate by a predictor and a corrector, or None if there is no way on."""
+    """Return the next iterate by a predictor and a corrector, or None if no step is left."""
     try:
         system = _NewtonSystem(at)
         affine = system.step(-at.x * at.u, system.stationarity, system.levels)

@@ -34,7 +34,7 @@ _NULL = 1e-14
 
 
 class Scatter(NamedTuple):
-    """What class separability depends on, of every base kernel.
+    """The traces of every base kernel that class separability depends on.
 
     Attributes
     ----------

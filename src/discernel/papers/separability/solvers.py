@@ -106,7 +106,7 @@ class Dinkelbach:
 
 
 class Fractional(NamedTuple):
-    """What `dinkelbach` returns.
+    """The result of `dinkelbach`.
 
     Attributes
     ----------
@@ -172,5 +172,5 @@ def _knapsack(values: FloatArray, caps: FloatArray, total: float | FloatArray) -
 
 
 def quotient(total: float | FloatArray, sums: FloatArray) -> FloatArray:
-    """Return total/sums, and 0 where there is nothing to be scaled."""
+    """Return total/sums, and 0 where a sum is 0."""
     return np.divide(total, sums, out=np.zeros_like(sums), where=sums > 0)

@@ -400,7 +400,7 @@ def alignment_columns(target: ClassTarget) -> FloatArray:
 
 
 def left_out_alignment(known: FloatArray, target: ClassTarget, between: FloatArray) -> FloatArray:
-    """Return what spectral alignment gives without each labelled row in turn."""
+    """Return the result of spectral alignment without each labelled row in turn."""
     if target.n_classes != 2:
         return between  # with the class scores, the weights are those of f
     signed = (target.signs * target.row_weights.values)[:, None] * known

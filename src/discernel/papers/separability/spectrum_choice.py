@@ -1,4 +1,4 @@
-"""Which re-weighting of which kernel: what predicts labelled rows best that are left out."""
+"""The choice of a kernel and its re-weighting by predictions for left-out labelled rows."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ class Trial(NamedTuple):
 
     @property
     def rank(self) -> tuple[float, float]:
-        """What is to be largest: accuracy, then margin."""
+        """The sort key of choices: accuracy, then margin."""
         return self.accuracy, self.margin
 
 
 class Choice(NamedTuple):
-    """What `choose_reweighing` returns.
+    """The result of `choose_reweighing`.
 
     Attributes
     ----------
