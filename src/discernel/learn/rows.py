@@ -197,7 +197,8 @@ def learn_rows(
     varies, has_scores = rows_vary(X, kernels, run.tables), bool(target.scores.shape[1])
     # Of rows that are all the same, or of one class, nothing can be learned.
     request = run.request if varies and has_scores else PRIOR_REQUEST
-    if run.tables and isinstance(X, np.ndarray) and has_scores:
+    assert run.problem is not None
+    if run.problem.chooses and has_scores:
         if varies:
             proposal = run.propose(training, target)
             metric, kernels = proposal.metric, proposal.kernels
