@@ -173,7 +173,7 @@ class DistanceKernel(Kernel):
     Exactly one of the fields but ``scales`` is given; which one says which convention is meant.
     """
 
-    #: The pairwise matrix, the function of it, and the power p.
+    #: The pairwise matrix, the function of it, the power p, and the fields of which one is given.
     pair: ClassVar[PairKind] = SQUARED
     function: ClassVar[type[Decay]] = Decay
     power: ClassVar[int] = 1
@@ -183,13 +183,13 @@ class DistanceKernel(Kernel):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scales", _as_scales(self.scales))
-        fields = self._conventions()
-        given = {name: value for name, value in fields.items() if value is not None}
+        values = {name: vars(self)[name] for name in self.differentiable}
+        given = {name: value for name, value in values.items() if value is not None}
         if not given:
             object.__setattr__(self, "width", "median")
         elif len(given) > 1:
             raise InvalidInputError(
-                f"{type(self).__name__} takes exactly one of {list(fields)}. Got {given}."
+                f"{type(self).__name__} takes exactly one of {list(values)}. Got {given}."
             )
         for name, value in given.items():
             if isinstance(value, str) and name != "gamma":
@@ -200,20 +200,16 @@ class DistanceKernel(Kernel):
                     f"The {name} of {type(self).__name__} must be {choices}. Got {value!r}."
                 )
 
-    def _conventions(self) -> dict[str, Any]:
-        """Return the fields of which one is given."""
-        return {name: value for name, value in self.settings.items() if name != "scales"}
-
     def _given(self) -> tuple[str, Any, float | None]:
         """Return the name and value of the field that was given, and the factor of a median."""
-        name, value = next(each for each in self._conventions().items() if each[1] is not None)
+        name = next(name for name in self.differentiable if vars(self)[name] is not None)
+        value = vars(self)[name]
         return name, value, median_factor(value) if isinstance(value, str) else None
 
     def _with(self, kind: str, values: dict[str, Any]) -> Kernel:
         # One is given at a time: a new one takes the place of the old one.
-        names = self._conventions()
-        given = any(values.get(name) is not None for name in names)
-        return replace(self, **(dict.fromkeys(names) if given else {}) | values)
+        given = any(values.get(name) is not None for name in self.differentiable)
+        return replace(self, **(dict.fromkeys(self.differentiable) if given else {}) | values)
 
     def _resolve(self, X: Any, frame: Any | None, known: Known) -> Kernel:
         name, _, factor = self._given()
