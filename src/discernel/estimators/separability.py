@@ -79,7 +79,7 @@ class SpectrumHead(Head):
     Attributes
     ----------
     kernel : Kernel
-        The chosen kernel, before it was re-weighted.
+        The selected kernel, before reweighting.
     rows : array-like or None
         The training rows; None for precomputed kernels.
     labelled : ndarray of int
@@ -122,80 +122,79 @@ class SpectrumFacts:
 
 
 class SeparabilityClassifier(ClassifierMixin, BaseKernelEstimator):
-    """Learn a kernel from labelled and unlabelled rows, then classify the latter.
+    """Semi-supervised classification with a kernel of maximal class separability.
 
-    The kernel matrix of all rows keeps its leading eigenvectors and gets eigenvalues that set
-    the labelled classes apart, [Yeung06]_. The classifier is then that of nearest neighbours, or
-    any other that takes kernel matrices, fitted to the labelled rows. Data should be scaled. In y,
-    -1, None or NaN mark rows without label. A row of weight 0, labelled or not, has no say and is
-    classified as a new one.
+    The kernel matrix of all rows keeps its leading eigenvectors and gets new eigenvalues, which
+    separate the labelled classes [Yeung06]_. Nearest neighbours, or another classifier that takes
+    kernel matrices, is then fitted to the labelled rows. Scale the data. In y, -1, None or NaN mark
+    unlabelled rows. A row of weight 0 is ignored in the fit and classified like a new row.
 
     Parameters
     ----------
     kernels : "auto", "precomputed", kernel, list of kernels or dict of names to kernels
-        Candidates, one of which is chosen. ``"auto"`` are Gaussian kernels exp(−d²/σ²), with σ²
-        from an eighth to twice the mean squared distance of the rows.
+        Candidate kernels, from which one is selected. ``"auto"`` stands for Gaussian kernels
+        exp(−d²/σ²), with σ² from an eighth to twice the mean squared distance of the rows.
     method : {"closed_form", "dinkelbach", "alignment"}, default="closed_form"
-        How eigenvalues are found: ``"closed_form"`` is that of [Yeung06]_; ``"dinkelbach"`` the
-        largest ratio of the scatter between and within classes for weights with an upper limit;
-        ``"alignment"`` the spectral alignment of [Cristianini02]_.
+        How the eigenvalues are determined. ``"closed_form"`` follows [Yeung06]_; ``"dinkelbach"``
+        maximizes the ratio of between-class to within-class scatter for bounded weights;
+        ``"alignment"`` is the spectral alignment of [Cristianini02]_.
     alpha : float or str, default="auto"
         The α of the closed form; 10⁴ in the paper. ``"2*critical"`` is twice the α above which
-        the closed form is a maximum for certain. ``"auto"`` chooses from these two.
+        the closed form is certainly a maximum. ``"auto"`` selects from these two.
     cap : float, default=2.0
-        ``"dinkelbach"``: how many times its plain weight an eigenvector may have; at least 1.
+        For ``"dinkelbach"``, the maximal factor on the eigenvalue of an eigenvector; at least 1.
     share : float or "auto", default="auto"
-        The share of the trace that the eigenvectors kept have; ``"auto"`` chooses from 0.2 to
-        0.99. Much depends on it: with all eigenvectors the learned kernel is mostly noise.
+        Share of the trace in the eigenvectors that are kept; ``"auto"`` selects from 0.2 to 0.99.
+        With all eigenvectors the learned kernel would be mostly noise.
     include_plain : bool, default=True
-        Whether the plain kernel is among what is chosen from. It is then given up only for
-        something that classifies clearly more labelled rows right.
+        Whether the plain kernel is a candidate. It is then replaced only by a candidate that
+        classifies clearly more labelled rows correctly.
     n_neighbors : int, default=1
-        The neighbours that vote, also where something is to be chosen.
+        Number of neighbours, also for the selection.
     estimator : estimator, optional
-        What classifies in place of nearest neighbours, such as ``SVC(kernel="precomputed")``.
+        Classifier in place of nearest neighbours, such as ``SVC(kernel="precomputed")``.
     unlabelled : object, default=-1
-        What marks rows without label in y, as in scikit-learn's semi-supervised estimators. None
-        and NaN always do. Set it to None if -1 is a class.
+        Mark of unlabelled rows in y, as in scikit-learn's semi-supervised estimators. None and NaN
+        always mark them. Set it to None if -1 is a class.
     require_unlabelled : bool, default=True
-        Whether it is an error if all rows have labels. If False, the kernel is learned from
-        labelled rows alone, and `predict` is for new ones.
+        Whether to raise an error if all rows have labels. If False, the kernel can be learned from
+        labelled rows alone, to predict new ones.
     class_weight : dict, "balanced" or None, default=None
-        What the weights of the labelled rows of each class are multiplied by, as in
-        `MultipleKernelDiscriminant`: in the scatter, in what is chosen, and in the classifier.
-        One nearest neighbour decides alone, whatever it weighs.
+        Factors for the weights of the labelled rows of each class, as in
+        `MultipleKernelDiscriminant`: in the scatter, the selection and the classifier. They do not
+        influence a single nearest neighbour.
 
     Attributes
     ----------
     transduction_ : ndarray of shape (n_samples,)
-        The classes of all training rows, those without label among them.
+        Classes of all training rows, including the unlabelled ones.
     classes_ : ndarray of shape (n_classes,)
-        The labels.
+        The class labels.
     kernel_ : Kernel
-        The chosen kernel, before it was re-weighted.
+        The selected kernel, before reweighting.
     kernel_name_ : str
         Its name.
     spectrum_ : ReweighedSpectrum
-        The learned kernel matrix; ``method`` is ``"plain"`` where the plain kernel was kept.
+        The learned kernel matrix; ``method`` is ``"plain"`` if the plain kernel was kept.
     mu_ : ndarray of shape (n_vectors,)
         μ, the square roots of the eigenvalues.
     share_ : float
         The share of the trace, given or chosen.
     alpha_ : float or None
-        α, given or chosen; None where there is none.
+        α, given or selected; None for other methods.
     is_maximum_ : bool or None
-        Whether μ is the maximum of its program; None where there is no program.
+        Whether μ maximizes its program; None if there is no program.
     trials_ : tuple of Trial
-        What was tried on the labelled rows, the chosen one first; empty where nothing was to be
-        chosen.
+        All candidates with their scores on the labelled rows, the selected one first; empty if
+        nothing was selected.
     estimator_ : estimator
         The fitted classifier.
 
     Notes
     -----
-    Kernel, share and α are chosen by the leave-one-out accuracy of nearest neighbours on the
-    labelled rows, where the row left out has no say in μ either. With few labelled rows that is
-    a rough guide: with 20 % labelled, the default gained 9 points over the plain kernel on
+    Kernel, share and α are selected by the leave-one-out accuracy of nearest neighbours on the
+    labelled rows; the held-out row does not influence μ either. With few labelled rows this
+    estimate is rough: with 20 % labelled, the default gained 9 points over the plain kernel on
     ionosphere and lost 2 on heart disease.
 
     New rows get the eigenvectors v_r(x) = k(x, X)v_r / λ_r, which on the training rows are v_r,
