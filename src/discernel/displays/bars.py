@@ -330,7 +330,7 @@ class SourcesDisplay(_WeightsDisplay):
 
 
 class ImportancesDisplay(FitsDisplay):
-    """Bars of how much the columns matter, with their spread, of one fit or of several.
+    """Bars of the column importances of one fit or of several.
 
     An importance is the share of a column in what held-out rows lose when their cell of one column
     is that of another row. It says what the fit looks at, not what causes what: of columns that say

@@ -68,6 +68,7 @@ def draw_embeddings(table: ResultTable, dataset: str) -> list[Drawing]:
             held_out=None if held_out is None else held_out[::step],
             explained=embedding.get("explained"),
         ).plot(ax)
+        ax.locator_params(axis="x", nbins=6)
         _place_legend_below(ax)
         alt = (
             f"Scatter plot of the rows of {dataset} in the discriminant coordinates of {method}, "

@@ -77,7 +77,7 @@ def write_report(
     metric: str = "accuracy",
     origin: Origin | None = None,
 ) -> Path:
-    """Write a report of an experiment: one HTML file that needs no other and no network.
+    """Write a report of an experiment as one HTML file that works offline.
 
     Nothing is fitted. Sections without data are left out. Methods are compared pairwise with that
     of the first record.
