@@ -105,7 +105,7 @@ class LeaveOneOutProgram(Program):
 
 @dataclass(frozen=True)
 class LeaveOneOut(Criterion):
-    """The mean squared leave-one-out error itself, pulled towards equal weights.
+    """Mean squared leave-one-out error, with a penalty on unequal weights.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ class LeaveOneOut(Criterion):
 
 @dataclass(frozen=True)
 class Auto(LeaveOneOut):
-    """The criterion whose weights predict left-out samples best.
+    """The candidate that predicts held-out samples best.
 
     Plain average, best single kernel, `RKDA` with some amounts of shrinkage and `LeaveOneOut` are
     scored by their leave-one-out error plus the pull; the least score is taken.
