@@ -62,7 +62,7 @@ def _rows(n: int = 30, n_features: int = 4, seed: int = 0) -> tuple[FloatArray, 
 
 
 def check_kernel(kernel: Kernel, X: Any = None, Z: Any = None) -> None:
-    """Check that a kernel is one, and that all its ways to a matrix lead to the same.
+    """Check that a kernel is positive semidefinite and that all its methods agree.
 
     Symmetric, positive semidefinite, the diagonal and blocks those of the whole matrix, the same
     in tiles and in exports, derivatives as differences say, inputs left alone, equal to its copies.
@@ -146,7 +146,7 @@ def _check_derivatives(kernel: Kernel, X: Any) -> None:
 def check_bank(
     bank: Bank, grams: Any, normalization: Normalization = "centered_trace", rtol: float = 1e-8
 ) -> None:
-    """Check that a bank says of its kernels what the matrices say.
+    """Check that the results of a bank agree with those of its matrices.
 
     Parameters
     ----------

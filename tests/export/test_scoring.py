@@ -434,11 +434,30 @@ def test_a_function_and_a_pair_are_exported_as_they_are_written(pair, function):
     to_onnx(clf, X=X)  # compares what the graph predicts
 
 
-@pytest.mark.parametrize("pair", [Unexported(), Canberra()], ids=repr)
-def test_a_pair_or_function_without_a_formula_is_refused(pair):
-    clf, _ = own_model(pair, Rounded() if type(pair) is Canberra else Rational())
-    match = "made of .* Got 'floor'" if type(pair) is Canberra else "Got .*, of type Own"
-    with pytest.raises(InvalidInputError, match=match):
+def test_a_pair_without_a_formula_is_refused():
+    clf, _ = own_model(Unexported(), Rational())
+    with pytest.raises(InvalidInputError, match=r"Got .*, of type Own"):
+        numpy_scorer(clf)
+
+
+class Averaged(Rational):
+    def values(self, base, xp):
+        return 1.0 / (1.0 + base + 0.0 * xp.mean(base))
+
+
+class Reduced(Rational):
+    def values(self, base, xp):
+        return 1.0 / (1.0 + base + 0.0 * np.add.reduce(base, axis=None))
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [(Rounded(), "floor"), (Averaged(), "mean"), (Reduced(), "add.reduce")],
+    ids=repr,
+)
+def test_a_function_that_exports_do_not_have_is_refused(function, name):
+    clf, _ = own_model(Canberra(), function)
+    with pytest.raises(InvalidInputError, match=f"can be exported if .* Got '{name}'"):
         numpy_scorer(clf)
 
 

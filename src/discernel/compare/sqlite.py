@@ -8,9 +8,9 @@ from pathlib import Path
 
 from discernel.exceptions import InvalidInputError
 
-#: Says that an SQLite file is one of ours.
+#: The SQLite application id of stores.
 _APPLICATION_ID = 0x64736372
-#: Raised with every change of the tables that an older version could not read.
+#: The format of the tables; raised when older versions can no longer read them.
 _SCHEMA_VERSION = 3
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS machines (id INTEGER PRIMARY KEY, facts TEXT NOT NULL UNIQUE);
@@ -32,7 +32,7 @@ CREATE TABLE IF NOT EXISTS running (
 """
 #: The first bytes of an SQLite file; its version and application are at fixed places behind them.
 _MAGIC = b"SQLite format 3\0"
-#: Seconds that a process waits for another's transaction.
+#: Seconds to wait for a transaction of another process.
 _PATIENCE = 60.0
 
 

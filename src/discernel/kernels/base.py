@@ -666,16 +666,17 @@ class Restricted(Wrapper):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Standardized(Wrapper):
-    """A kernel of columns that are each divided by their spread over the training rows.
+    """Kernel of columns divided by their spread over the training rows.
 
-    The units of columns then do not matter. A column that has one value only is left out.
+    The units of the columns then do not matter. Constant columns are ignored.
 
     Parameters
     ----------
     kernel : Kernel
-        The kernel, of distances or inner products.
+        A kernel of distances or inner products.
     spreads : tuple of float, optional
-        One number per column; by default, and after `resolve`, those of the training rows.
+        One number for each column; by default, and after `resolve`, the spreads of the training
+        rows.
 
     Examples
     --------

@@ -255,7 +255,7 @@ class DistanceKernel(Kernel):
 
 @dataclass(frozen=True, repr=False)
 class RBF(DistanceKernel):
-    """The Gaussian kernel, in the convention its parameter names.
+    """Gaussian kernel; the name of the parameter selects the convention.
 
     ======================== ======================== =================================
     given                    k(x, z)                  used by
@@ -271,10 +271,10 @@ class RBF(DistanceKernel):
         A number, ``"median"`` (the median distance of the training set) or a multiple of it
         such as ``"0.5*median"``. Without any parameter, ``width="median"``.
     gamma : float, optional
-        The factor of the squared distance.
+        Factor of the squared distance.
     scales : sequence of float, optional
-        A factor per column, at least 0: Σ s_l² (x_l − z_l)² stands for ‖x − z‖². A column of
-        scale 0 is left out. The median is that of the scaled rows.
+        One factor for each column, at least 0: ‖x − z‖² becomes Σ s_l² (x_l − z_l)². A column of
+        scale 0 is ignored. The median refers to the scaled rows.
 
     Examples
     --------
@@ -292,7 +292,7 @@ class RBF(DistanceKernel):
 
 @dataclass(frozen=True, repr=False)
 class Exponential(DistanceKernel):
-    """The exponential kernel, of the distance itself and not of its square.
+    """Exponential kernel of the distance, not of its square.
 
     ========================= ===================== ===========================
     given                     k(x, z)               note
@@ -308,7 +308,7 @@ class Exponential(DistanceKernel):
     gamma : float, optional
         The factor of the distance.
     scales : sequence of float, optional
-        A factor per column, at least 0, as in `RBF`.
+        One factor for each column, at least 0, as in `RBF`.
 
     Examples
     --------
@@ -328,7 +328,7 @@ class Exponential(DistanceKernel):
 
 @dataclass(frozen=True, repr=False)
 class Laplace(DistanceKernel):
-    """The Laplace kernel of the 1-norm, ``‖x − z‖₁ = Σ |x_l − z_l|``.
+    """Laplace kernel of the 1-norm, ``‖x − z‖₁ = Σ |x_l − z_l|``.
 
     ===================== ======================== =================================
     given                 k(x, z)                  note
@@ -337,8 +337,8 @@ class Laplace(DistanceKernel):
     ``Laplace(gamma=g)``  exp(−g ‖x − z‖₁)         scikit-learn's ``laplacian``
     ===================== ======================== =================================
 
-    Beside `RBF`, it follows steps and corners along single columns, and columns of pure noise
-    disturb it less.
+    Compared with `RBF`, it fits steps along single columns better and is less sensitive to columns
+    of noise.
 
     Parameters
     ----------
@@ -348,8 +348,8 @@ class Laplace(DistanceKernel):
     gamma : float, optional
         The factor of the distance.
     scales : sequence of float, optional
-        A factor per column, at least 0: ``Σ s_l |x_l − z_l|`` stands for ‖x − z‖₁. A column of
-        scale 0 is left out. The median is that of the scaled rows.
+        One factor for each column, at least 0: ‖x − z‖₁ becomes ``Σ s_l |x_l − z_l|``. A column of
+        scale 0 is ignored. The median refers to the scaled rows.
 
     Examples
     --------
@@ -365,9 +365,9 @@ class Laplace(DistanceKernel):
 
 @dataclass(frozen=True, repr=False)
 class ChiSquared(DistanceKernel):
-    """The exponential kernel of the χ² distance of histograms.
+    """Exponential kernel of the χ² distance of histograms.
 
-    χ²(x, z) = Σ (x_l − z_l)² / (x_l + z_l), of counts or shares of at least 0.
+    χ²(x, z) = Σ (x_l − z_l)² / (x_l + z_l), for non-negative counts or frequencies.
 
     ======================== ======================= ==========================================
     given                    k(x, z)                 note
@@ -376,7 +376,7 @@ class ChiSquared(DistanceKernel):
     ``ChiSquared(gamma=g)``  exp(−g χ²(x, z))        scikit-learn's ``chi2``
     ======================== ======================= ==========================================
 
-    Rows are taken as they are: divide them by their sums first if only shares matter.
+    Rows are not normalized: divide them by their sums first if only frequencies matter.
 
     Parameters
     ----------
@@ -386,7 +386,7 @@ class ChiSquared(DistanceKernel):
     gamma : float, optional
         The factor of the distance.
     scales : sequence of float, optional
-        A factor per column, at least 0, which multiplies its term.
+        One factor for each column, at least 0, which multiplies its term.
 
     Examples
     --------

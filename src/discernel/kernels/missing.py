@@ -72,23 +72,22 @@ class _KnownRows:
 
 @dataclass(frozen=True, repr=False)
 class WhereKnown(Wrapper, PairKind):
-    """A kernel of a source that some rows lack; such a row says nothing through it.
+    """Kernel of a source that some rows lack.
 
-    A row lacks a source if all cells of its columns are missing (NaN, None, ``pd.NA``). In place of
-    its features it has the mean of those of the training rows that have the source: nothing is
-    known but what is known of all. With the features φ of the kernel, and φ̄ their mean over the
-    training rows that have the source, the kernel is ⟨φ̃(x), φ̃(z)⟩, where φ̃(x) is φ(x), or φ̄ for
-    a row that lacks it. It is positive semidefinite, and of centred kernels such a row is 0. New
-    rows may lack the source too.
+    A row lacks a source if all cells of its columns are missing (NaN, None, ``pd.NA``), in training
+    or in prediction. Its features are replaced by φ̄, the mean features of the training rows that
+    have the source. The kernel is ⟨φ̃(x), φ̃(z)⟩, where φ̃(x) is φ(x), or φ̄ for a row that lacks the
+    source. It is positive semidefinite, and after centring such a row is 0: the source does not
+    influence it.
 
-    Of a row that has some cells of a source and lacks others, which must be numbers, the latter
-    become the median of their column over the training rows.
+    If a row lacks only some cells of a source, these must be numbers, and become the column medians
+    of the training rows.
 
     Parameters
     ----------
     kernel : Kernel
-        The kernel of the source. What it takes from the training rows, such as a median width, it
-        takes from those that have the source.
+        The kernel of the source. Values that depend on the training rows, such as a median width,
+        are computed on those that have the source.
     reference : optional
         The training rows that have the source, after `resolve`. Not for the user.
 

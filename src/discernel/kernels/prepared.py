@@ -67,11 +67,12 @@ class PreparedRows:
         in buffers if there are some.
         """
         there, found = self if other is None else other, {}
-        shape = n_rows(self.rows), n_rows(there.rows)
         for place, (pair, view) in enumerate(keys):
             left, right = self.bases[pair, view], there.bases[pair, view]
             if self.device is None:
-                out = None if buffers is None else buffers(f"base {place}", shape)
+                out = None
+                if buffers is not None:
+                    out = buffers(f"base {place}", (n_rows(self.rows), n_rows(there.rows)))
                 base = pair.tile(left, None if other is None else right, out)
             else:
                 base = pair.tile_on(self.device, left, right, self.is_single)

@@ -228,7 +228,7 @@ class Search:
 
 @dataclass(frozen=True)
 class LBFGS:
-    """Minimise the leave-one-out error over weights and λ, from equal weights, on all samples.
+    """Minimize the leave-one-out error over weights and λ, starting from equal weights.
 
     Examples
     --------

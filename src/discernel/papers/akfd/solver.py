@@ -378,7 +378,7 @@ _MANY = 1000
 
 @dataclass(frozen=True)
 class Alternating:
-    """Algorithm 4.1 of [Fung04]_: the discriminant and the weights in turn.
+    """Algorithm 4.1 of [Fung04]_: fit the discriminant and the weights alternately.
 
     Notes
     -----
