@@ -1,12 +1,22 @@
 """Kernels computed together, from rows prepared once and in buffers, are what they are alone."""
 
+import copy
 import pickle
 
 import numpy as np
 import pytest
 
 from discernel.arrays import Buffers, ShiftedRows, inner_products, squared_distances
-from discernel.kernels import RBF, Cosine, Exponential, Function, Linear, Polynomial, rbf_ladder
+from discernel.kernels import (
+    RBF,
+    Cosine,
+    Exponential,
+    Function,
+    Linear,
+    Polynomial,
+    pairs,
+    rbf_ladder,
+)
 from discernel.kernels.evaluate import KernelSet
 from discernel.kernels.terms import View
 
@@ -185,3 +195,10 @@ def test_a_view_is_found_in_another_process():
     view = View((("spreads", (1.0, 2.0)),))
     assert {view: 1}[View((("spreads", (1.0, 2.0)),))] == 1
     assert vars(pickle.loads(pickle.dumps(view))) == {"steps": view.steps}
+
+
+@pytest.mark.parametrize("name", ["SQUARED", "CITY", "CHI_SQUARED", "INNER", "COSINE"])
+def test_a_pair_without_numbers_is_one_object(name):
+    pair = vars(pairs)[name]
+    assert pickle.loads(pickle.dumps(pair)) is pair
+    assert copy.deepcopy(pair) is pair

@@ -255,7 +255,7 @@ def _values(terms: Terms, bases: Bases, buffers: Buffers | None) -> FloatArray:
         return np.asarray(combine(terms, bases))
     factor, atom = found
     base = bases[atom.key]
-    if factor == 1 and atom.function == IDENTITY:
+    if factor == 1 and atom.function is IDENTITY:
         return np.asarray(base)
     matrix = np.empty_like(base) if buffers is None else buffers("kernel", base.shape)
     atom.function.write(base, matrix)
