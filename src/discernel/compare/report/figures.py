@@ -23,12 +23,11 @@ from discernel.displays.common import (
     LINE_STYLES,
     MARKERS,
     class_colors,
-    format_number,
     wrap,
 )
 from discernel.learn import Progress
 from discernel.show.svg import new_figure
-from discernel.show.words import join, seconds
+from discernel.show.words import format_number, join, seconds
 
 #: Most rows in a scatter plot: each is an element of the page.
 _MOST_ROWS = 300
@@ -69,6 +68,7 @@ def draw_embeddings(table: ResultTable, dataset: str) -> list[Drawing]:
             held_out=None if held_out is None else held_out[::step],
             explained=embedding.get("explained"),
         ).plot(ax)
+        ax.locator_params(axis="x", nbins=6)
         _place_legend_below(ax)
         alt = (
             f"Scatter plot of the rows of {dataset} in the discriminant coordinates of {method}, "
