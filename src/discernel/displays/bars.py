@@ -16,7 +16,6 @@ from discernel.displays.common import (
     FitsDisplay,
     LearnedDisplay,
     check_names,
-    format_number,
     ink_color,
     place_legend,
     rank_columns,
@@ -30,7 +29,7 @@ from discernel.inspection.source_weights import kernel_sources, sum_by
 from discernel.inspection.words import RowScore, score_text
 from discernel.learn import Candidate, LearnedKernel
 from discernel.programs.solution import compared_by_folds
-from discernel.show.words import plural
+from discernel.show.words import format_number, plural
 
 #: The gap between the bars of two sources, in lines of text.
 _GAP = 0.45

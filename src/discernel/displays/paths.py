@@ -15,7 +15,6 @@ from discernel.displays.common import (
     LearnedDisplay,
     check_names,
     class_colors,
-    format_number,
     ink_color,
     place_legend,
     wrap,
@@ -23,6 +22,7 @@ from discernel.displays.common import (
 from discernel.exceptions import InvalidInputError
 from discernel.inspection.explained import fitted_learner
 from discernel.learn import LearnedKernel, Progress, RegularizationPath
+from discernel.show.words import format_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from discernel.arrays import Device, FloatArray, blas_threads
-from discernel.bank import CombinedKernel, Uncentered, gram_stack
-from discernel.bank.grams import check_grams
+from discernel.bank import CombinedKernel, Uncentered
 from discernel.discriminant import Head
 from discernel.estimators.base import (
     BaseKernelEstimator,
@@ -28,7 +27,6 @@ from discernel.exceptions import (
     check_number,
     is_word,
 )
-from discernel.kernels import kernel_names
 from discernel.learn.training import TrainingRows, check_training
 from discernel.model import Model
 from discernel.papers.akfd.criterion import AKFD, decide, one_against_rest
@@ -202,10 +200,8 @@ class AKFDClassifier(ClassifierMixin, BaseKernelEstimator):
             return self._fit_rows(training, given)
 
     def _fit_rows(self, training: TrainingRows, given: ClassTarget) -> Model:
-        """Return the model of what has been checked."""
-        X, kernels, target = training.X, training.reader.kernels, given.seen
-        trusted = [kernel.trusted for kernel in kernels]
-        grams, names = check_grams(gram_stack(kernels, X), kernel_names(kernels), trusted)
+        """Return the model of checked rows."""
+        (grams, names), target, kernels = training.grams(), given.seen, training.reader.kernels
         nu, accuracies = self._choose_nu(grams, target)
         found = alternate(
             grams,
@@ -223,7 +219,7 @@ class AKFDClassifier(ClassifierMixin, BaseKernelEstimator):
         combined = CombinedKernel(
             [kernels[i] for i in active],
             found.weights[active],
-            None if kernels[0].precomputed else X,
+            None if kernels[0].precomputed else training.X,
             Uncentered(),
         )
         return Model(

@@ -17,8 +17,6 @@ from sklearn.utils.validation import (
 )
 
 from discernel.arrays import Device, FloatArray, as_rows, blas_threads, squared_norms
-from discernel.bank import gram_stack
-from discernel.bank.grams import check_grams
 from discernel.discriminant import Head
 from discernel.estimators.base import (
     BaseKernelEstimator,
@@ -27,7 +25,7 @@ from discernel.estimators.base import (
     view,
 )
 from discernel.exceptions import InvalidInputError, check_count, is_word
-from discernel.kernels import RBF, Kernel, kernel_names
+from discernel.kernels import RBF, Kernel
 from discernel.learn.training import TrainingRows, check_training
 from discernel.model import Model
 from discernel.papers.separability.spectrum import Labels, Method, ReweighedSpectrum
@@ -265,13 +263,13 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: Any, device: Device | None) -> Model:
         """Return the model of a fit: learn the kernel and classify all rows."""
         check_count("n_neighbors", self.n_neighbors)
-        training, labels, kernels, classes = self._check_partial(X, y, sample_weight)
+        training, labels, classes = self._check_partial(X, y, sample_weight)
         target = labels.target
         final = self._final(target)
         weights = target.sample_weights
         options = {} if weights is None else {"sample_weight": weights.values}
         with blas_threads(labels.n_samples):
-            chosen, name, trials, spectrum, matrix = self._learn_kernel(training, labels, kernels)
+            chosen, name, trials, spectrum, matrix = self._learn_kernel(training, labels)
             known = target.classes[target.codes]
             final = final.fit(matrix[np.ix_(labels.rows, labels.rows)], known, **options)
             rows = None if chosen.precomputed else training.X
@@ -289,11 +287,10 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelEstimator):
         return Model(reader, None, none[:, None], none, head, classes, facts)
 
     def _learn_kernel(
-        self, training: TrainingRows, labels: Labels, kernels: list[Kernel]
+        self, training: TrainingRows, labels: Labels
     ) -> tuple[Kernel, str, tuple[Trial, ...], ReweighedSpectrum, FloatArray]:
         """Return the chosen kernel, its name, what was tried, its spectrum and the matrix."""
-        trusted = [kernel.trusted for kernel in kernels]
-        grams, names = check_grams(gram_stack(kernels, training.X), kernel_names(kernels), trusted)
+        grams, names = training.grams()
         choice = choose_reweighing(
             grams,
             labels,
@@ -306,12 +303,13 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelEstimator):
         )
         found, position = choice.spectrum, choice.kernel
         matrix = grams[position] if found.method == "plain" else found.matrix
-        return kernels[position], names[position], choice.trials, found, matrix
+        chosen = training.reader.kernels[position]
+        return chosen, names[position], choice.trials, found, matrix
 
     def _check_partial(
         self, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[TrainingRows, Labels, list[Kernel], NDArray[Any]]:
-        """Return the rows, the labels there are, the kernels and all classes, checked."""
+    ) -> tuple[TrainingRows, Labels, NDArray[Any]]:
+        """Return the rows with their kernels, the labels there are, and all classes, checked."""
         if y is None:
             check_training(self, X, None)  # says what scikit-learn says
         # Categories say which classes there should be, and an array of them would not.
@@ -327,10 +325,10 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelEstimator):
             given, self.unlabelled, required=self.require_unlabelled, weights=training.weights
         )
         target = training.among_given(labels.target, self.class_weight)
-        labels, kernels = replace(labels, target=target.seen), training.reader.kernels
         if is_word(self.kernels, "auto"):
-            kernels = _default_kernels(training.X)
-        return training, labels, kernels, target.classes
+            reader = replace(training.reader, kernels=_default_kernels(training.X))
+            training = replace(training, reader=reader)
+        return training, replace(labels, target=target.seen), target.classes
 
     def _final(self, target: ClassTarget) -> Any:
         """Return the classifier to be fitted to the labelled rows."""

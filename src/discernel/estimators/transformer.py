@@ -143,10 +143,9 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelEstimator):
         ndarray of shape (n_rows, n_samples)
             Centred; on the training rows, the diagonal has the mean 1, by their weights.
         """
-        model = self.model_
-        assert isinstance(model.kernel, CombinedKernel)
+        model, kernel = self.model_, self.combined_kernel_
         # Mean 1 on the diagonal, so that the C of an SVM means what it usually does.
-        return np.asarray(model.head.total * model.kernel(model.reader.read(X)))
+        return np.asarray(model.head.total * kernel(model.reader.read(X)))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return one name per training row.

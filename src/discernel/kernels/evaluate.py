@@ -86,7 +86,7 @@ class KernelSet:
         ``like`` are the other rows that these ones will meet. Rows meet only such as were
         prepared together, by slicing, or like one another.
         """
-        return PreparedRows.of({key for keys in self.groups for key in keys}, X, like)
+        return PreparedRows.of((key for keys in self.groups for key in keys), X, like)
 
     def matrices(
         self,
@@ -163,7 +163,7 @@ class KernelSet:
         bases = X.pairwise(keys, Z, **options)
         shape = n_rows(X.rows), n_rows(X.rows if Z is None else Z.rows)
         for (pair, _), base in bases.items():
-            if pair.is_prepared:
+            if pair.is_prepared and base.shape != shape:
                 check_shape(self.kernels[self.groups[keys][0][0]], base, shape)
         return bases
 

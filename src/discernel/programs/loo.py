@@ -10,6 +10,9 @@ up to the factor of the mean.
 
 Weights of rows: T is √ω times the scores, and the ones are √ω too. e_i is then √ω_i times the
 error.
+
+`minimize_error` goes down this error, plus a pull towards equal weights, by L-BFGS over the
+logarithms of the weights and of λ; `choose_regularization` picks λ for given weights.
 """
 
 from __future__ import annotations

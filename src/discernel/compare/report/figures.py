@@ -23,12 +23,11 @@ from discernel.displays.common import (
     LINE_STYLES,
     MARKERS,
     class_colors,
-    format_number,
     wrap,
 )
 from discernel.learn import Progress
 from discernel.show.svg import new_figure
-from discernel.show.words import join, seconds
+from discernel.show.words import format_number, join, seconds
 
 #: Most rows in a scatter plot: each is an element of the page.
 _MOST_ROWS = 300
