@@ -38,6 +38,7 @@ def package_version(name: str) -> str | None:
 
 
 def _processor() -> str:
+    """Return the name of the processor."""
     with suppress(OSError, IndexError):  # Linux knows more than `platform` tells
         return Path("/proc/cpuinfo").read_text().split("model name")[1].split("\n")[0].strip("\t: ")
     return platform.processor()

@@ -70,6 +70,7 @@ class Entrant:
 
 
 def _learner(name: str, criterion: str, is_default: bool = False) -> Entrant:
+    """Return a `MultipleKernelDiscriminant` with a criterion."""
     options = {"criterion": criterion}
     return Entrant(
         name, "discriminant", discriminant, options, leaves_out=True, is_default=is_default
@@ -137,6 +138,7 @@ def find_method(name: str) -> Method:
     """
 
     def bare(name: str) -> str:
+        """Return a name in small letters, with spaces."""
         return name.lower().replace("-", " ").replace("_", " ")
 
     for method in METHODS:

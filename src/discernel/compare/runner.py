@@ -296,5 +296,6 @@ def _result(found: Result, division: Division, peak: int | None) -> Result:
 
 
 def _storable(values: Any) -> Any:
+    """Return an array without objects, which a store does not take."""
     values = np.asarray(values)
     return values.astype(str) if values.dtype.kind == "O" else values

@@ -80,6 +80,7 @@ def _check_header(path: Path) -> None:
 
 
 def _check_kind(path: Path, application: int, version: int) -> None:
+    """Raise an error for files of other applications and of newer versions."""
     if application != _APPLICATION_ID:
         raise InvalidInputError(
             f"{path} must be a store of results. Got another SQLite file. Name another one."

@@ -309,6 +309,7 @@ class Store:
             ) from error
 
     def _select(self, query: str, values: Iterable[Any] = ()) -> list[Any]:
+        """Return the rows of a query, or raise a clear error."""
         try:
             with self._lock:
                 return self._connection.execute(query, tuple(values)).fetchall()
@@ -329,6 +330,7 @@ def _stored(result: Result) -> dict[str, Any]:
 
 
 def _record(cell: Cell, result: str, facts: str, finished: str, packed: bytes | None) -> Record:
+    """Return the record in a row of the store, or raise an error for damaged rows."""
     stored = json.loads(result) | {"predictions": _unpack(packed)}
     record = Record(cell, Result(**stored), json.loads(facts), finished)
     wrong = [name for name, holds in _TYPES.items() if not holds(getattr(record.result, name))]
@@ -338,6 +340,7 @@ def _record(cell: Cell, result: str, facts: str, finished: str, packed: bytes | 
 
 
 def _cell(spec: Any, name: Callable[[str, Mapping[str, Any]], str]) -> Cell:
+    """Return the cell of a stored specification."""
     kind, options = spec["method"]["kind"], spec["method"]["options"]
     cell = Cell(
         Data(**spec["data"]),
@@ -351,14 +354,17 @@ def _cell(spec: Any, name: Callable[[str, Mapping[str, Any]], str]) -> Cell:
 
 
 def _is_number(value: Any) -> bool:
+    """Whether a value is a number, and not True or False."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _are_numbers(value: Any) -> bool:
+    """Whether a value is a dictionary of numbers."""
     return isinstance(value, dict) and all(map(_is_number, value.values()))
 
 
 def _is_number_or_none(value: Any) -> bool:
+    """Whether a value is a number or None."""
     return value is None or _is_number(value)
 
 
@@ -377,10 +383,12 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
 
 
 def _now() -> str:
+    """Return the time in UTC, as text."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _pack(arrays: dict[str, Any]) -> bytes | None:
+    """Return arrays as the bytes of a compressed NPZ file."""
     if not arrays:
         return None
     buffer = io.BytesIO()
@@ -389,6 +397,7 @@ def _pack(arrays: dict[str, Any]) -> bytes | None:
 
 
 def _unpack(blob: bytes | None) -> dict[str, Any]:
+    """Return the arrays that `_pack` packed."""
     if blob is None:
         return {}
     with np.load(io.BytesIO(blob), allow_pickle=False) as stored:

@@ -417,6 +417,7 @@ def _common_ratio(records: Sequence[Record]) -> float:
 def _entry(
     place: tuple[str, str], records: Sequence[Record], ratio: float, metric: PredictionMetric
 ) -> Entry:
+    """Return the summary of one method on one data set, not yet compared with others."""
     results = {r.cell.repetition: r.result for r in records if r.result.error is None}
     known = {name: _values(results, each) for name, each in METRICS.items()}
     values, done = known[metric.name], results.values()
@@ -434,6 +435,7 @@ def _entry(
 
 
 def _mean(values: Iterable[float]) -> float:
+    """Return the mean; NaN without values."""
     found = list(values)
     return float(np.mean(found)) if found else math.nan
 
@@ -445,6 +447,7 @@ def _values(results: Mapping[int, Result], metric: PredictionMetric) -> dict[int
 
 
 def _interval(values: Mapping[int, float], ratio: float, metric: PredictionMetric) -> Interval:
+    """Return the corrected interval, clipped to the range of the metric."""
     found = corrected_interval(list(values.values()), ratio)
     low, high = np.clip([found.low, found.high], 0.0, metric.most).tolist()
     return replace(found, low=low, high=high)

@@ -150,6 +150,7 @@ def write_facts_report(
 
 
 def _explained_title(each: RowExplanation) -> str:
+    """Return the title of an explained row: its name and prediction."""
     sure = "" if each.probability is None else f", probability {percent(each.probability)} %"
     return printable(f"{each.row}: predicted {each.predicted}{sure}")
 

@@ -173,6 +173,7 @@ def _figures(table: ResultTable) -> list[Section]:
 
 
 def _origin(origin: Origin) -> list[Section]:
+    """Return the section on the data: origin, classes and columns."""
     parts, counts = origin.blocks(), origin.class_counts.items()
     if origin.n_rows:
         rows = tuple(Row((c, f"{n:,}", f"{100 * n / origin.n_rows:.1f}")) for c, n in counts)

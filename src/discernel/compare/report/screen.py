@@ -94,6 +94,7 @@ def dataset_figure(table: ResultTable, dataset: str) -> IntervalFigure:
 
 
 def _entry_point(entry: Entry, verdict: str, metric: PredictionMetric) -> MethodPoint:
+    """Return the point of a method on a data set."""
     interval, number = entry.interval, metric.show_with_unit(entry.mean)
     low, high = (math.nan, math.nan) if interval is None else (interval.low, interval.high)
     ends = "" if math.isnan(low) else f", {span(interval, metric)}"

@@ -89,6 +89,7 @@ def _overview(table: ResultTable, ranking: Ranking | None) -> Block:
 
 
 def _overview_cell(table: ResultTable, dataset: str, method: str) -> str:
+    """Return mean, interval and verdict of a method on a data set, as text."""
     entry = table.entries.get((dataset, method))
     if entry is None:
         return "not run"
@@ -100,6 +101,7 @@ def _overview_cell(table: ResultTable, dataset: str, method: str) -> str:
 
 
 def _entries(table: ResultTable) -> Block:
+    """Return a row per method and data set with all its numbers."""
     several, metric = len(table.datasets) > 1, table.metric
     others = _metrics(table)[1:]
     rows = []

@@ -64,6 +64,7 @@ def describe_dataset(table: ResultTable, dataset: str) -> str:
 
 
 def _describe_level(dataset: str, entries: Sequence[Entry], metric: PredictionMetric) -> str:
+    """Say who has the best mean where that may be chance, and how the others stand."""
     best = entries[0]
     number = _number(best, metric)
     if len({entry.mean for entry in entries}) == 1:
