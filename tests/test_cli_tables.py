@@ -294,7 +294,7 @@ def test_other_criteria_take_tables_too():
 def test_help_has_examples_and_exit_codes(command):
     shown = invoke(command, "--help").output
     assert f"discernel {command}" in shown
-    assert "Exit codes: 0 done" in " ".join(shown.split())
+    assert "Exit codes: 0 success" in " ".join(shown.split())
     assert "BOOL" not in shown.upper()
 
 

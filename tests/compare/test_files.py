@@ -181,7 +181,7 @@ def test_categories_are_the_same_however_a_file_writes_them(write, tmp_path, end
     else:
         new = tmp_path / "new.parquet"
         pd.DataFrame({"a": [1, 2, 4], "k": [1.0, 2.0, np.nan]}).to_parquet(new)
-    rows = read_table(new, set(preparation.categories).__contains__).frame
+    rows = read_table(new, preparation.categories).frame
     assert preparation.apply(rows, "new")["k"].astype(object).tolist()[:2] == ["1", "2"]
     assert preparation.apply(rows, "new")["k"].isna().tolist() == [False, False, True]
 

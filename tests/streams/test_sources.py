@@ -61,6 +61,7 @@ def sources(tmp_path):
         "memmap": open_rows(tmp_path / "X.npy", tmp_path / "y.npy", chunk_rows=7),
         "list": open_rows(pairs),
         "callable": open_rows(lambda: iter(pairs)),
+        "lists": open_rows([(rows.tolist(), labels.tolist()) for rows, labels in pairs[::2]]),
         "sparse": open_rows(sparse.csr_matrix(X), y, chunk_rows=7),
         "frame": open_rows(frame[["age", "weight"]], y, chunk_rows=7),
         "named": open_rows(frame.drop(columns="colour"), "y", chunk_rows=7),

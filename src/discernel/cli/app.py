@@ -95,7 +95,7 @@ _add(
 _add(
     "export",
     exporting.export_command,
-    "Write a model as ONNX, or as Python with NumPy alone.",
+    "Export a model to ONNX, or to Python with NumPy alone.",
     "discernel export patients.skops --to patients.onnx",
     "discernel export patients.skops --to score_patients.py",
 )

@@ -18,6 +18,7 @@ from discernel.cli.shared import (
     Jobs,
     Numeric,
     Quiet,
+    ReportFile,
     SplitCount,
     StoreFile,
     Target,
@@ -45,10 +46,10 @@ def _quoted(names: Iterable[str]) -> str:
 
 Rows = Annotated[int | None, typer.Option(min=1, metavar="N", help="Use N rows, drawn at random.")]
 TrainSize = Annotated[
-    float, typer.Option(metavar="SHARE", help="Fraction of the rows to train on.")
+    float, typer.Option(metavar="FRACTION", help="Fraction of the rows to train on.")
 ]
 MetricName = Annotated[
-    str, typer.Option(metavar="NAME", help=f"The metric to rank by: {', '.join(METRICS)}.")
+    str, typer.Option(metavar="NAME", help=f"Metric to rank methods by: {', '.join(METRICS)}.")
 ]
 MethodNames = Annotated[
     list[str] | None,
@@ -62,9 +63,6 @@ MethodNames = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option(metavar="N", help="Seed of the first split.")]
-ReportFile = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="The page. (default: beside the store)")
-]
 JsonFile = Annotated[
     str | None,
     typer.Option("--json", metavar="FILE", help="Write all numbers as JSON; - is standard output."),

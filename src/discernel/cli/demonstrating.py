@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from rich.text import Text
 
-from discernel.cli.shared import Jobs, SplitCount, StoreFile, one_line_errors, out, say_where
+from discernel.cli.shared import (
+    Jobs,
+    ReportFile,
+    SplitCount,
+    StoreFile,
+    one_line_errors,
+    out,
+    say_where,
+)
 from discernel.compare.methods import find_method
 from discernel.compare.plan import Data, Plan, Splits
 from discernel.compare.report import write_report
@@ -47,9 +53,7 @@ def demo_command(
     splits: SplitCount = _SPLITS,
     jobs: Jobs = None,
     store: StoreFile = Path("discernel-results") / "demo.sqlite",
-    report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The page. (default: beside the store)")
-    ] = None,
+    report: ReportFile = None,
 ) -> None:
     """Show what discernel does, where it wins and where it loses, in two minutes.
 

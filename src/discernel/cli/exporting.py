@@ -27,8 +27,8 @@ def export_command(
         typer.Option(
             "--to",
             metavar="FILE",
-            help="A file that ends with .onnx, or with .py for Python with NumPy alone; its "
-            "numbers are then in a .npz file beside it.",
+            help="Where to write it: .onnx, or .py for Python with NumPy alone, with numbers in a "
+            ".npz file beside it.",
         ),
     ],
     float32: Annotated[
@@ -39,9 +39,9 @@ def export_command(
         ),
     ] = False,
 ) -> None:
-    """Write a model as ONNX, or as a Python file, for where discernel is not installed.
+    """Export a model to ONNX or to a Python file, for machines without discernel.
 
-    Labels are those of the model, and probabilities too, to 1e-6.
+    Predicted labels are those of the model, and probabilities agree to 1e-6.
     """
     with one_line_errors():
         refuse_same_file(model=model, export=to)

@@ -59,15 +59,14 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="FILE",
-        help="The file of the model. (default: the name of the data, with .skops)",
+        help="Where to save the model. (default: the name of the data, with .skops)",
     ),
 ]
 Views = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Several data sources: a TOML file that says which columns, or other files, "
-        "are which source, and their kernels.",
+        help="TOML file of data sources: the columns, or other files, of each, and its kernels.",
     ),
 ]
 
@@ -80,7 +79,7 @@ def fit_command(
     categorical: Categorical = None,
     numeric: Numeric = None,
     criterion: Annotated[
-        Criteria, typer.Option(help="What kernel weights are learned by.")
+        Criteria, typer.Option(help="Criterion that kernel weights are learned by.")
     ] = "auto",
     views: Views = None,
     max_time: MaxTime = None,
@@ -196,7 +195,7 @@ def predict_command(
             "--output",
             "-o",
             metavar="FILE",
-            help="A file that ends with .csv, .jsonl or .parquet. (default: standard output)",
+            help="Where to write predictions: .csv, .jsonl or .parquet. (default: standard output)",
         ),
     ] = None,
     keep: Annotated[

@@ -24,7 +24,9 @@ from discernel.rows.views_file import ViewsFile, build_kernels, join_files, read
 WhereFiles = Annotated[
     Path | None,
     typer.Option(
-        "--views", metavar="FILE", help="Where the files of sources are, if `fit` had some."
+        "--views",
+        metavar="FILE",
+        help="TOML file given to `fit --views`, if sources have files of their own.",
     ),
 ]
 
@@ -47,7 +49,7 @@ def fit_views(data: Data, views: Path, learner: Learner) -> SavedModel:
             "--categorical or --numeric."
         )
     meant, path = read_views(views), Path(data.file["path"])
-    read = read_table(path, {data.file.get("target")}.__contains__)
+    read = read_table(path, [data.file["target"]] if data.file.get("target") else ())
     target = find_target(list(read.frame.columns), data.file.get("target"), path.name)
     table, y, notes = rows_with_labels(read.frame, target, path.name)
     if target in _named(meant, table):

@@ -199,7 +199,7 @@ def read_rows(
         columns = list(model.origin.columns)
         known = [columns, [column for column in columns if column != model.target]]
         with given_file(source) as file:
-            table = read_table(file, as_text.__contains__, known if columns else ()).frame
+            table = read_table(file, as_text, known if columns else ()).frame
             if not len(table):
                 raise InvalidInputError(f"{file.name} must have rows to predict. Got none.")
             if join is None:

@@ -41,15 +41,22 @@ def report_command(
     ] = DEFAULT_STORE,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="The page. (default: beside FILE)"),
+        typer.Option(
+            "--out",
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Where to write the page. (default: beside FILE)",
+        ),
     ] = None,
     title: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Its title. (default: what it is about)")
+        str | None,
+        typer.Option(metavar="TEXT", help="Title of the page. (default: the name of the data)"),
     ] = None,
     metric: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help=f"For results: the metric to rank by: {', '.join(METRICS)}."
+            metavar="NAME", help=f"For results: metric to rank methods by: {', '.join(METRICS)}."
         ),
     ] = "accuracy",
     explain: Annotated[
@@ -175,12 +182,12 @@ def _open_store(path: Path) -> Store:
 def info_command(
     model: Annotated[
         Path | None,
-        typer.Argument(metavar="[MODEL]", help="A model to describe."),
+        typer.Argument(metavar="MODEL", help="A model to describe."),
     ] = None,
     store: StoreFile = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
-    """Show versions, threads, data sets and where results are; or describe a model."""
+    """Show versions, threads, data sets and the file of results; or describe a model."""
     with one_line_errors():
         if model is not None:
             _show_file(model, as_json)

@@ -25,7 +25,7 @@ err = Console(stderr=True, highlight=False)
 
 #: What a command ends with.
 EXIT_CODES = (
-    "Exit codes: 0 done; 1 an error, told in one line; 2 unknown or invalid options; "
+    "Exit codes: 0 success; 1 error, explained in one line; 2 unknown or invalid options; "
     "130 interrupted."
 )
 
@@ -101,28 +101,39 @@ Target = Annotated[
 ]
 Drop = Annotated[
     list[str] | None,
-    typer.Option(metavar="COLUMN", help="Leave a column out. May be repeated."),
+    typer.Option(metavar="COLUMN", help="Leave out a column. May be repeated."),
 ]
 Categorical = Annotated[
     list[str] | None,
-    typer.Option(metavar="COLUMN", help="Take its numbers as categories. May be repeated."),
+    typer.Option(
+        metavar="COLUMN", help="Treat a column of numbers as categories. May be repeated."
+    ),
 ]
 Numeric = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="COLUMN", help="Take it as numbers, all else as missing. May be repeated."
+        metavar="COLUMN",
+        help="Treat a column as numbers; other text is missing. May be repeated.",
     ),
 ]
 StoreFile = Annotated[
-    Path, typer.Option(metavar="FILE", help="File of results; a second run continues from it.")
+    Path, typer.Option(metavar="FILE", help="File of results; later runs continue from it.")
 ]
 SplitCount = Annotated[
     int, typer.Option(min=1, metavar="N", help="Number of random splits of the rows.")
 ]
+ReportFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Where to write the page. (default: beside the store)"),
+]
 Jobs = Annotated[
     int | None,
     typer.Option(
-        "--jobs", "-j", min=1, metavar="N", help="Parallel processes. (default: 1 per core)"
+        "--jobs",
+        "-j",
+        min=1,
+        metavar="N",
+        help="Number of parallel processes. (default: 1 per core)",
     ),
 ]
 

@@ -30,7 +30,7 @@ from discernel.exceptions import InvalidInputError
 from discernel.show.facts import ImportanceFacts
 
 Standing = Literal["ahead", "level", "behind", "untested", "failed"]
-#: How a method stands to the best one, in a word.
+#: The verdict of each standing.
 _VERDICTS = {
     "ahead": "best",
     "level": "tied",
@@ -99,21 +99,18 @@ class ResultTable:
     entries : dict of (str, str) to Entry
         By data set and method; there is none where nothing was run.
     records : dict of (str, str) to list of Record
-        What the entries sum up, failures included.
-    ratios : dict of str to float
-        Held-out rows over training rows of each data set; NaN where unknown.
+        The records of each entry, failures included.
     pairs : dict of (str, str, str) to PairedComparison
         By data set, method and reference, in both orders: the one test of every pair of methods
         with a common division, which all verdicts are read from.
     metric : PredictionMetric
-        What the entries are judged by.
+        The metric by which methods are compared.
     """
 
     datasets: tuple[str, ...]
     methods: tuple[str, ...]
     entries: Mapping[tuple[str, str], Entry]
     records: Mapping[tuple[str, str], list[Record]]
-    ratios: Mapping[str, float]
     pairs: Mapping[tuple[str, str, str], PairedComparison]
     metric: PredictionMetric = METRICS["accuracy"]
 
@@ -164,7 +161,7 @@ class PairedComparison:
 
     @property
     def verdict(self) -> Literal["better", "worse", "tied", "cannot tell"]:
-        """What the corrected probability says; without one, nothing can."""
+        """The verdict of the corrected p-value; "cannot tell" without one."""
         if math.isnan(self.p_value):
             return "cannot tell"
         if not self.p_value < ALPHA:
@@ -269,7 +266,7 @@ def summarize(records: Iterable[Record], metric: str = "accuracy") -> ResultTabl
             pairs[dataset, pair.reference, pair.method] = pair.turned
         for entry in _with_standings(rivals, pairs, judged):
             entries[entry.dataset, entry.method] = entry
-    return ResultTable(datasets, methods, entries, by_place, ratios, pairs, judged)
+    return ResultTable(datasets, methods, entries, by_place, pairs, judged)
 
 
 def rank_methods(table: ResultTable) -> Ranking | None:
@@ -420,6 +417,7 @@ def _common_ratio(records: Sequence[Record]) -> float:
 def _entry(
     place: tuple[str, str], records: Sequence[Record], ratio: float, metric: PredictionMetric
 ) -> Entry:
+    """Return the summary of one method on one data set, not yet compared with others."""
     results = {r.cell.repetition: r.result for r in records if r.result.error is None}
     known = {name: _values(results, each) for name, each in METRICS.items()}
     values, done = known[metric.name], results.values()
@@ -437,6 +435,7 @@ def _entry(
 
 
 def _mean(values: Iterable[float]) -> float:
+    """Return the mean; NaN without values."""
     found = list(values)
     return float(np.mean(found)) if found else math.nan
 
@@ -448,6 +447,7 @@ def _values(results: Mapping[int, Result], metric: PredictionMetric) -> dict[int
 
 
 def _interval(values: Mapping[int, float], ratio: float, metric: PredictionMetric) -> Interval:
+    """Return the corrected interval, clipped to the range of the metric."""
     found = corrected_interval(list(values.values()), ratio)
     low, high = np.clip([found.low, found.high], 0.0, metric.most).tolist()
     return replace(found, low=low, high=high)

@@ -1,4 +1,4 @@
-"""From plain data to rows: which data set, which rows of it train, how they are scaled."""
+"""The rows of a cell: its data set, split into training and held-out rows, encoded and scaled."""
 
 from __future__ import annotations
 
@@ -82,6 +82,7 @@ def read(data: Data) -> Dataset:
 
 @lru_cache(maxsize=8)
 def _load(name: str) -> Dataset:
+    """Return a data set by name, from memory if it was loaded before."""
     return TOYS[name]() if name in TOYS else load(name)
 
 
@@ -158,6 +159,7 @@ def encoded_views(encoder: TableEncoder, views: Mapping[str, slice]) -> dict[str
 
 
 def _frame(data: Dataset) -> Any:
+    """Return the rows as a DataFrame."""
     from discernel.rows.formats import import_pandas
 
     return import_pandas().DataFrame(np.asarray(data.X), columns=list(data.feature_names))

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import log_softmax
 
 from discernel.arrays import FloatArray
-from discernel.default.sample import Positions
+from discernel.default.choose import Positions
 from discernel.links import KernelLogistic
 from discernel.programs.lambdas import search_lambda
 from discernel.programs.logistic import LogisticFit, LogisticProblem, kernel_preconditioner

@@ -163,7 +163,7 @@ class KernelSet:
         bases = X.pairwise(keys, Z, **options)
         shape = n_rows(X.rows), n_rows(X.rows if Z is None else Z.rows)
         for (pair, _), base in bases.items():
-            if pair.is_prepared:
+            if pair.is_prepared and base.shape != shape:
                 check_shape(self.kernels[self.groups[keys][0][0]], base, shape)
         return bases
 
@@ -255,7 +255,7 @@ def _values(terms: Terms, bases: Bases, buffers: Buffers | None) -> FloatArray:
         return np.asarray(combine(terms, bases))
     factor, atom = found
     base = bases[atom.key]
-    if factor == 1 and atom.function == IDENTITY:
+    if factor == 1 and atom.function is IDENTITY:
         return np.asarray(base)
     matrix = np.empty_like(base) if buffers is None else buffers("kernel", base.shape)
     atom.function.write(base, matrix)

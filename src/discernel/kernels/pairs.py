@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,17 +65,27 @@ def check_shape(kernel: Any, matrix: FloatArray, expected: tuple[int, int]) -> F
     return matrix
 
 
-class _Distance(PairKind):
+class _Constant(PairKind):
+    """A pair without numbers of its own: one object, also after pickling, known by its identity."""
+
+    #: The name of the object in this module.
+    constant: ClassVar[str]
+
+    def __reduce__(self) -> str:
+        return self.constant
+
+
+class _Distance(_Constant):
     is_distance = True
 
     def diagonal(self, X: Any) -> FloatArray:
         return np.zeros(n_rows(X))
 
 
-@dataclass(frozen=True)
 class _Squared(_Distance):
     """‖x − z‖²."""
 
+    constant = "SQUARED"
     kind = "squared"
     is_sum = True
     homogeneity = 2
@@ -138,10 +148,10 @@ class _Squared(_Distance):
         return xp.clip(own + lengths - xp.matmul(X, 2.0 * Z.T), min=0.0)
 
 
-@dataclass(frozen=True)
 class _City(_Distance):
     """‖x − z‖₁."""
 
+    constant = "CITY"
     kind = "city"
     is_sum = True
     homogeneity = 1
@@ -216,10 +226,10 @@ def _sign_sums(slope: Array, coef: Array, left: NDArray[Any], right: NDArray[Any
     return out
 
 
-@dataclass(frozen=True)
 class _ChiSquared(_Distance):
     """Σ (x_l − z_l)² / (x_l + z_l)."""
 
+    constant = "CHI_SQUARED"
     homogeneity = 1
 
     def rows(self, X: Any, like: Any | None = None) -> Any:
@@ -229,10 +239,10 @@ class _ChiSquared(_Distance):
         return np.asarray(-additive_chi2_kernel(X, Z), dtype=np.float64)
 
 
-@dataclass(frozen=True)
-class _Inner(PairKind):
+class _Inner(_Constant):
     """⟨x, z⟩."""
 
+    constant = "INNER"
     kind = "inner"
     is_sum = True
 
@@ -257,10 +267,10 @@ class _Inner(PairKind):
         return xp.matmul(X, Z.T)
 
 
-@dataclass(frozen=True)
 class _Cosine(_Inner):
     """⟨x, z⟩ / (‖x‖ ‖z‖), and 0 with a row of zeros."""
 
+    constant = "COSINE"
     kind = "cosine"
     is_sum = False
 

@@ -195,6 +195,12 @@ class Column:
         ]
 
     @property
+    def counts(self) -> Counter[str]:
+        """How often each value is there, as text."""
+        words = zip(self.words, self.missing, strict=True)
+        return Counter(word for word, missing in words if not missing)
+
+    @property
     def texts(self) -> set[str]:
         """The different cells that are text."""
         return {cell for cell in self.cells[~self.missing] if isinstance(cell, str)}
@@ -341,28 +347,23 @@ class ColumnFacts:
             The name of the part.
         """
         n_missing = int(column.missing.sum())
-        counts: Counter[str] = Counter()
-        if column.declared or "text" in column.kinds:
-            words = zip(column.words, column.missing, strict=True)
-            counts = Counter(word for word, missing in words if not missing)
+        has_values = column.declared or "text" in column.kinds
+        counts = column.counts if has_values else Counter[str]()
         return cls(
             len(column.cells) - n_missing,
             n_missing,
-            _bounded(counts),
+            counts if len(counts) <= _MOST_VALUES else None,
             dict.fromkeys(sorted(column.kinds), where),
         )
 
     def __add__(self, other: ColumnFacts) -> ColumnFacts:
         counts = None
         if self.counts is not None and other.counts is not None:
-            counts = _bounded(Counter(self.counts) + Counter(other.counts))
+            counts = Counter(self.counts) + Counter(other.counts)
+            counts = counts if len(counts) <= _MOST_VALUES else None
         return ColumnFacts(
             self.n_known + other.n_known,
             self.n_missing + other.n_missing,
             counts,
             {**other.kinds, **self.kinds},
         )
-
-
-def _bounded(counts: Counter[str]) -> Counter[str] | None:
-    return counts if len(counts) <= _MOST_VALUES else None

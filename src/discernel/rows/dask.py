@@ -316,17 +316,14 @@ class _Summary(Generic[State]):
     n_rows: int
 
 
-def _place(part: int) -> Place:
-    return Place(f"partition {part}", part)
-
-
-def _chunk(sent: Sent, part: int, X: Any, y: Any, weights: Any) -> Chunk:
-    return sent.layout.chunk(X, y, weights, _place(part))
+def _chunk(sent: Sent, part: int, X: Any, y: Any = None, weights: Any = None) -> Chunk:
+    """Return a partition as a chunk."""
+    return sent.layout.chunk(X, y, weights, Place(f"partition {part}", part))
 
 
 def _summed(sent: Sent, part: int, X: Any, y: Any, weights: Any) -> _Summary[Any] | None:
     """Return the summary of a partition; None without rows."""
-    chunk = sent.layout.chunk(X, y, weights, _place(part))
+    chunk = _chunk(sent, part, X, y, weights)
     if chunk.n_rows == 0:
         return None
     reduction: Reduction[Any] = sent.value
@@ -355,7 +352,7 @@ def _n_rows(summary: _Summary[Any] | None) -> int:
 
 def _worked(sent: Sent, part: int, X: Any, y: Any, weights: Any) -> tuple[Any] | None:
     """Return what work makes of a partition; None without rows."""
-    chunk = sent.layout.chunk(X, y, weights, _place(part))
+    chunk = _chunk(sent, part, X, y, weights)
     return (sent.value(chunk),) if chunk.n_rows else None
 
 
@@ -400,6 +397,6 @@ def lazily(work: Callable[[Chunk], NDArray[Any]], X: Any, n_columns: int | None,
 
 def _of_part(sent: Sent, part: int, X: Any) -> NDArray[Any]:
     """Return what work makes of a partition; without rows, an array without."""
-    chunk = sent.layout.chunk(X, None, None, _place(part))
+    chunk = _chunk(sent, part, X)
     work, empty = sent.value
     return np.asarray(work(chunk), dtype=empty.dtype) if chunk.n_rows else empty

@@ -253,8 +253,7 @@ def data_folder() -> Path | None:
 def _read_file(path: Path, entry: CatalogEntry) -> Arrays:
     """Return features and labels of a CSV file, or of an NPZ file of views."""
     columns = numbered_columns(entry.views or {"x": entry.shape[1]})
-    labels = set() if entry.stores_numbers else {"target"}
-    table = read_table(path, labels.__contains__).frame
+    table = read_table(path, () if entry.stores_numbers else ("target",)).frame
     absent = [name for name in (*columns, "target") if name not in table.columns]
     if absent:
         raise InvalidInputError(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -58,8 +58,8 @@ class DelimitedFile:
     ----------
     path : Path
         The file, in UTF-8.
-    as_written : callable
-        Whether the column of a name is to be read as text.
+    as_text : collection of str
+        Columns to read as text, if they are there.
     known : sequence of sequence of str
         Names of columns that a file without a line of names may have, all at once.
 
@@ -76,14 +76,14 @@ class DelimitedFile:
     def __init__(
         self,
         path: Path,
-        as_written: Callable[[str], bool] = lambda name: False,
+        as_text: Collection[str] = (),
         known: Sequence[Sequence[str]] = (),
     ) -> None:
         self.path, self._pa = path, import_arrow()
         with self._reading():
             self._look = _look(path, known)
         self.names = self._look.names
-        self._text = {name for name in self.names if as_written(name)} | self._look.codes
+        self._text = (set(self.names) & set(as_text)) | self._look.codes
         self._how = ""
 
     # ---- columns -----------------------------------------------------------------------------

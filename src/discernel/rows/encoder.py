@@ -177,8 +177,7 @@ class EncodedValues(EncodedColumn):
     def others(self, column: Column) -> list[str]:
         """Return the values without a column of their own, sorted."""
         self._check(column)
-        words = zip(column.words, column.missing, strict=True)
-        return sorted({word for word, missing in words if not missing} - set(self.values))
+        return sorted(column.counts.keys() - set(self.values))
 
     def _check(self, column: Column) -> None:
         strange = column.kinds - {"text"} if self.is_text else column.kinds & {"date"}
@@ -474,11 +473,8 @@ def _learn_values(
             f"dates, and {odd!r} is none. Correct the cell, leave it empty, or make the column "
             "one of categories with astype('category')."
         )
-    if facts.counts is None:  # too many to be counted over all rows: those at hand decide
-        words = zip(column.words, column.missing, strict=True)
-        counts = Counter(word for word, missing in words if not missing)
-    else:
-        counts = Counter(facts.counts)
+    # Where there are too many to be counted over all rows, those at hand decide.
+    counts = column.counts if facts.counts is None else Counter(facts.counts)
     n_known = sum(counts.values())
     if len(counts) > _MANY and 2 * len(counts) > n_known:
         return LeftOut(

@@ -26,6 +26,9 @@ from discernel.rows.reading import read_table
 
 #: Column names that are taken for the target where none is named.
 TARGET_NAMES = ("target", "class", "label", "y")
+_SPELLED_TARGETS = [
+    spelled for name in TARGET_NAMES for spelled in (name, name.capitalize(), name.upper())
+]
 #: A target with more different fractions than this is a quantity, not a class.
 MAX_FRACTIONS = 10
 _COMMA = re.compile(r"[+-]?\d+,\d+")
@@ -161,13 +164,8 @@ def _open(
     numeric: tuple[str, ...],
 ) -> OpenedFile:
     where = Path(path).name
-    labels = {target, f"column {target}"}
-    read = read_table(
-        Path(path),
-        lambda name: (
-            name in (*categorical, *labels) or (target is None and name.lower() in TARGET_NAMES)
-        ),
-    )
+    labels = (target, f"column {target}") if target is not None else _SPELLED_TARGETS
+    read = read_table(Path(path), (*categorical, *labels))
     table = read.frame
     if not len(table):
         raise InvalidInputError(f"{where} must have rows below the column names. Got none.")

@@ -27,9 +27,9 @@ def open_rows(
     drop: Sequence[str] = (),
     chunk_rows: int | None = None,
 ) -> Source:
-    """Return rows that need not fit into memory, for ``fit`` and ``predict`` of an estimator.
+    """Open rows that need not fit into memory, for ``fit`` and ``predict``.
 
-    Nothing is read but what says which columns there are.
+    Only the column names and types are read at this point.
 
     Parameters
     ----------
@@ -98,14 +98,15 @@ def _are_chunks(rows: Any, target: Any) -> bool:
     if isinstance(rows, Iterator):
         return True
     labelled = target is None or isinstance(target, str)
-    kinds = (np.ndarray, tuple)
-    return labelled and all(
-        (isinstance(each, kinds) and np.ndim(each[0] if isinstance(each, tuple) else each) == 2)
-        or is_frame(each)
-        or is_sparse(each)
-        or (isinstance(each, tuple) and (is_frame(each[0]) or hasattr(each[0], "tocsr")))
-        for each in rows
-    )
+    return labelled and all(map(_is_chunk, rows))
+
+
+def _is_chunk(given: Any) -> bool:
+    """Whether a chunk is given: rows of two dimensions, or a tuple that begins with such rows."""
+    X = given[0] if isinstance(given, tuple) else given
+    if is_frame(X) or is_sparse(X):
+        return True
+    return isinstance(given, (np.ndarray, tuple)) and np.ndim(X) == 2
 
 
 def _open_frame(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,7 +77,7 @@ class ReadTable:
 
 def open_table(
     path: Path,
-    as_written: Callable[[str], bool] = lambda name: False,
+    as_text: Collection[str] = (),
     known: Sequence[Sequence[str]] = (),
 ) -> TableFile:
     """Return the reader of a CSV, TSV, Parquet, Arrow or Feather file, by its ending.
@@ -86,19 +86,19 @@ def open_table(
     ----------
     path : Path
         The file.
-    as_written : callable, optional
-        See `read_table`, here and for the next one.
+    as_text : collection of str
+        Columns to read as text; see `read_table`.
     known : sequence of sequence of str
-        Names of columns.
+        Names of columns that a file without a line of names may have.
     """
     if file_ending(path) in (".csv", ".tsv"):
-        return DelimitedFile(path, as_written, known)
+        return DelimitedFile(path, as_text, known)
     return READERS[file_ending(path)](path)
 
 
 def read_table(
     path: Path,
-    as_written: Callable[[str], bool] = lambda name: False,
+    as_text: Collection[str] = (),
     known: Sequence[Sequence[str]] = (),
 ) -> ReadTable:
     """Return all columns of a file, and how it was read.
@@ -107,20 +107,20 @@ def read_table(
     ----------
     path : Path
         The file.
-    as_written : callable, optional
-        Whether the column of a name holds labels, categories or names. They are read as text
-        where a number could not hold them: whole numbers in a column with gaps would lose digits.
+    as_text : collection of str
+        Columns of labels, categories or names, if they are there. Whole numbers are read as text,
+        since in a column with gaps they would lose digits.
     known : sequence of sequence of str
         Names of columns that a file without a line of names may have, all at once.
     """
     check_file(path)
     if file_ending(path) == ".npz":
         return _read_npz(path)
-    file = open_table(path, as_written, known)
+    file = open_table(path, as_text, known)
     table, pa = file.read(), import_arrow()
     frame = table.to_pandas().reset_index(drop=True)
     for column in table.schema:
-        if as_written(column.name) and pa.types.is_integer(column.type):
+        if column.name in as_text and pa.types.is_integer(column.type):
             frame[column.name] = table[column.name].cast(pa.string()).to_pandas()
     return ReadTable(frame, ", ".join(filter(None, [FORMATS[file_ending(path)], file.how])))
 

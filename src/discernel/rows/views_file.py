@@ -14,7 +14,10 @@ One table per source::
 
 ``columns`` are names or patterns of the table's columns. With ``file``, which lies beside
 ``views.toml``, they are those of another table, whose rows are found by the column ``key`` that
-both have. Without ``kernels``, these are chosen by what stands in the columns.
+both have. Without ``kernels``, these are chosen by what stands in the columns. A kernel is a name,
+or a table with its parameters; ``standardize`` (by default true for kernels of distances and inner
+products) says whether columns are divided by their spread, and ``file`` of a ``lookup`` is a CSV
+file with a matrix, and names in its first line and first column.
 """
 
 from __future__ import annotations
@@ -22,9 +25,10 @@ from __future__ import annotations
 import dataclasses
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
@@ -78,24 +82,6 @@ _KEYS = ("columns", "kernels", "file", "key")
 
 
 @dataclass(frozen=True)
-class KernelChoice:
-    """A kernel as a file names it.
-
-    Attributes
-    ----------
-    kind : str
-        Its name, such as ``"rbf"``.
-    options : tuple of (name, value)
-        Its parameters. ``standardize`` (by default true for kernels of distances and inner
-        products) says whether columns are divided by their spread; ``file`` of a ``lookup`` is a
-        CSV file with a matrix, and names in its first line and first column.
-    """
-
-    kind: str
-    options: tuple[tuple[str, Any], ...] = ()
-
-
-@dataclass(frozen=True)
 class SourceChoice:
     """A source as a file says it.
 
@@ -105,8 +91,8 @@ class SourceChoice:
         Its name.
     columns : tuple of str
         Names or patterns.
-    kernels : tuple of KernelChoice
-        Its kernels; none where they are to be chosen.
+    kernels : tuple of callable
+        Functions that make its kernels; none where they are to be chosen.
     file : str or None
         The file of its columns, where it is not the table itself.
     key : str or None
@@ -115,7 +101,7 @@ class SourceChoice:
 
     name: str
     columns: tuple[str, ...]
-    kernels: tuple[KernelChoice, ...] = ()
+    kernels: tuple[Callable[[], Kernel], ...] = ()
     file: str | None = None
     key: str | None = None
 
@@ -250,7 +236,8 @@ class _Reader:
             name, tuple(columns), tuple(chosen), table.get("file"), table.get("key")
         )
 
-    def kernel(self, where: str, given: Any, key: str) -> KernelChoice:
+    def kernel(self, where: str, given: Any, key: str) -> Callable[[], Kernel]:
+        """Return a function that makes a kernel; its parameters are checked here."""
         table = {"kind": given} if isinstance(given, str) else given
         if not isinstance(table, Mapping) or "kind" not in table:
             self.fail(f"{where} is {given!r}", key, 'write "rbf" or {kind = "rbf", width = 2.0}')
@@ -261,17 +248,17 @@ class _Reader:
         for name in table:
             if name != "kind" and name not in known:
                 self.fail(f"{where}.{name} means nothing", key, f"{kind} takes {_list(known)}")
-        options = tuple((name, _frozen(value)) for name, value in table.items() if name != "kind")
-        choice = KernelChoice(kind, options)
         if kind == "lookup":
             if not isinstance(table.get("file"), str):
                 self.fail(f"{where} has no matrix", key, 'give file = "similar.csv"')
-            return choice
+            # New rows are predicted without the file of the matrix.
+            return partial(_lookup, self.path.parent / table["file"])
+        make = partial(_make, kind, {n: _frozen(v) for n, v in table.items() if n != "kind"})
         try:
-            _make(choice)
+            make()
         except InvalidInputError as error:
             self.fail(f"{where}: {str(error).rstrip('.')}", key, "see its parameters in the docs")
-        return choice
+        return make
 
     def fail(self, problem: str, key: str, remedy: str) -> NoReturn:
         line = _line_of(self.text, key)
@@ -333,8 +320,7 @@ def build_kernels(views: ViewsFile, table: Any) -> dict[str, Kernel]:
     """
     columns = {source.name: source.find(table.columns) for source in views.sources}
     kernels = {
-        source.name: [_make(choice, views.path.parent) for choice in source.kernels] or "auto"
-        for source in views.sources
+        source.name: [make() for make in source.kernels] or "auto" for source in views.sources
     }
     made = source_kernels(columns, kernels, table)
     return {name: _where_known(kernel) for name, kernel in made.items()}
@@ -348,13 +334,11 @@ def _where_known(kernel: Any) -> Kernel:
     return WhereKnown(there.kernel).on(there.columns, there.label).named(kernel.name)
 
 
-def _make(choice: KernelChoice, folder: Path | None = None) -> Kernel:
-    options = dict(choice.options)
-    if choice.kind == "lookup" and folder is not None:
-        return _lookup(folder / options["file"])
-    standardize = options.pop("standardize", choice.kind in _STANDARDIZED)
-    kernel = _KINDS[choice.kind](**options)
-    return Standardized(kernel) if standardize else kernel
+def _make(kind: str, options: Mapping[str, Any]) -> Kernel:
+    """Return a kernel; ``standardize`` says whether columns are divided by their spread."""
+    rest = {name: value for name, value in options.items() if name != "standardize"}
+    kernel = _KINDS[kind](**rest)
+    return Standardized(kernel) if options.get("standardize", kind in _STANDARDIZED) else kernel
 
 
 def _lookup(path: Path) -> Lookup:

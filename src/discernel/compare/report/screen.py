@@ -51,13 +51,13 @@ class IntervalFigure:
     Attributes
     ----------
     title, caption, heading : str
-        What is compared, what is seen, and the number with its unit.
+        The title, a caption, and the name of the axis with its unit.
     points : tuple of MethodPoint
         The methods.
     low, high : float
         The ends of the axis.
     unit : float
-        What numbers are multiplied by at the axis: 100 for percent.
+        The factor of numbers at the axis: 100 for percent.
     """
 
     title: str
@@ -94,6 +94,7 @@ def dataset_figure(table: ResultTable, dataset: str) -> IntervalFigure:
 
 
 def _entry_point(entry: Entry, verdict: str, metric: PredictionMetric) -> MethodPoint:
+    """Return the point of a method on a data set."""
     interval, number = entry.interval, metric.show_with_unit(entry.mean)
     low, high = (math.nan, math.nan) if interval is None else (interval.low, interval.high)
     ends = "" if math.isnan(low) else f", {span(interval, metric)}"
