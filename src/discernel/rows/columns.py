@@ -119,7 +119,7 @@ def _as_kind(values: Any, kind: str, where: str) -> Any:
     if kind == "code":
         return pd.Categorical(canonical_text(values))
     if kind == "category":
-        return pd.Series(_spelled(values, numbers_only=True), dtype=object)
+        return pd.Series(canonical_text(values, numbers_only=True), dtype=object)
     if kind == "numeric":
         values = pd.to_numeric(values, errors="coerce").astype(float)
     if not pd.api.types.is_numeric_dtype(values):
@@ -152,13 +152,16 @@ def one_spelling(value: object) -> str:
     return "0" if text == "-0" else text.removeprefix("+")
 
 
-def canonical_text(values: Any) -> NDArray[Any]:
-    """Return the cells of a column in one spelling each; None where one is missing."""
-    return _spelled(values)
+def canonical_text(values: Any, *, numbers_only: bool = False) -> NDArray[Any]:
+    """Return the cells of a column in one spelling each; None where one is missing.
 
-
-def _spelled(values: Any, *, numbers_only: bool = False) -> NDArray[Any]:
-    """Return cells in one spelling each, texts as they are if ``numbers_only``; None if missing."""
+    Parameters
+    ----------
+    values : Series
+        The cells.
+    numbers_only : bool, default=False
+        Whether texts stay as they are.
+    """
     places, different = import_pandas().factorize(values.astype(object))
     spelling = np.array(
         [c if numbers_only and isinstance(c, str) else one_spelling(c) for c in different] + [None],
