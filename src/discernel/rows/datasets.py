@@ -128,6 +128,8 @@ def load(name: str, *, as_frame: bool = False) -> Dataset:
     DataUnavailableError
         If the data are private, or if neither the folder named by the environment variable
         ``DISCERNEL_DATA`` nor OpenML has them.
+    MissingExtraError
+        If a file of the folder is to be read without pandas and pyarrow.
 
     Examples
     --------
