@@ -268,7 +268,8 @@ def prepare_columns(
     asked = [name for name in usable if name in unclear.columns]
     learned |= zip(asked, learn_columns(features[asked]), strict=True)
     left_out = [each for each in learned.values() if isinstance(each, LeftOut)]
-    preparation = Preparation(_without(usable, [each.name for each in left_out]))
+    without = {each.name for each in left_out}
+    preparation = Preparation({n: kind for n, kind in usable.items() if n not in without})
     if not preparation.kinds:
         listing = "; ".join(f"{each.name!r}: {each.reason}" for each in left_out)
         raise InvalidInputError(
@@ -295,10 +296,6 @@ def _varying_floats(table: Any, named: Sequence[str]) -> list[str]:
     """Return columns of floats that differ, but those that were named; there may be thousands."""
     floats = table.select_dtypes("float").drop(columns=list(named), errors="ignore")
     return list(floats.columns[floats.min() < floats.max()])
-
-
-def _without(kinds: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
-    return {name: kind for name, kind in kinds.items() if name not in names}
 
 
 def _kind(column: Column, categorical: Sequence[str], numeric: Sequence[str], where: str) -> str:
