@@ -60,6 +60,15 @@ def test_no_line_is_wider_than_80_columns_whatever_the_metric(metric):
     assert "…" not in shown
 
 
+def test_long_verdicts_cost_a_metric_not_their_ends(monkeypatch):
+    monkeypatch.setattr(shared.out, "width", 72)
+    shown = invoke("compare", "iris", *FAST).output
+    header = next(line for line in shown.splitlines() if line.startswith("method"))
+    assert "AUC" not in header
+    assert {"bal.", "log-loss", "verdict"} < set(header.split())
+    assert "…" not in header
+
+
 def test_columns_that_matter_are_shown_with_their_spread(tmp_path):
     rng = np.random.default_rng(0)
     lines = [f"{a + 3 * (i % 2)},{b},{i % 2}" for i, (a, b) in enumerate(rng.normal(size=(60, 2)))]

@@ -32,12 +32,12 @@ from discernel.displays import (
     LearningPathDisplay,
     RegularizationPathDisplay,
 )
-from discernel.displays.common import format_number, make_axes
+from discernel.displays.common import make_axes
 from discernel.exceptions import InvalidInputError, MissingExtraError
 from discernel.inspection.source_weights import kernel_sources
 from discernel.kernels import RBF, Linear
 from discernel.learn import Progress
-from discernel.show.words import candidate_label
+from discernel.show.words import candidate_label, format_number
 
 KERNELS = {"narrow": RBF(width=2.0), "wide": RBF(width=6.0), "linear": Linear()}
 BY_LEARNER = [
@@ -186,7 +186,8 @@ def test_a_style_with_colours_of_its_own_is_honoured():
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(1.0, "1"), (0.0316, "0.032"), (3.16e-4, "3.2e-4"), (1e-6, "1e-6")]
+    ("value", "text"),
+    [(0.0, "0"), (1.0, "1"), (0.0316, "0.032"), (3.16e-4, "3.2e-4"), (1e-6, "1e-6")],
 )
 def test_numbers_are_short(value, text):
     assert format_number(value) == text

@@ -16,7 +16,7 @@ from discernel.criteria import KernelLeastSquares
 from discernel.default import Relearner, cross_fitted_scores
 from discernel.kernels import RBF
 from discernel.learn import learn, learn_part, make_request
-from discernel.programs import part
+from discernel.programs.base import draw_part
 from discernel.targets import ClassTarget
 from tests import reference
 
@@ -88,7 +88,7 @@ def test_held_out_scores_are_those_of_refits(n_classes):
 @pytest.mark.parametrize("criterion", ["auto", "rkda"])
 def test_folds_are_searched_on_no_more_rows_than_the_whole(criterion, monkeypatch):
     """A third of 600 rows, but no fewer than 300; and so of each 480 of them."""
-    searched, draw = [], part.draw_part
+    searched, draw = [], draw_part
 
     def spy(bank, target, share, rng):
         searched.append(round(share * target.n_samples))

@@ -25,8 +25,10 @@ from discernel.arrays import Buffers, FloatArray
 from discernel.bank import Bank, DenseBank, Normalization, System
 from discernel.criteria import Criterion, FisherRatio, Program, as_criterion, offers
 from discernel.exceptions import ConvergenceWarning
+from discernel.export.record import Recorder
 from discernel.kernels import RBF, Kernel
 from discernel.kernels.evaluate import KernelSet
+from discernel.kernels.terms import formula_of
 from discernel.learn import Newton, Solution, Solver, Status, Task, learn_kernel
 from discernel.targets import ClassTarget, Target
 
@@ -60,10 +62,10 @@ def _rows(n: int = 30, n_features: int = 4, seed: int = 0) -> tuple[FloatArray, 
 
 
 def check_kernel(kernel: Kernel, X: Any = None, Z: Any = None) -> None:
-    """Check that a kernel is one, and that all its ways to a matrix lead to the same.
+    """Check that a kernel is positive semidefinite and that all its methods agree.
 
     Symmetric, positive semidefinite, the diagonal and blocks those of the whole matrix, the same
-    in tiles, derivatives as differences say, inputs left alone, equal to its copies.
+    in tiles and in exports, derivatives as differences say, inputs left alone, equal to its copies.
 
     Parameters
     ----------
@@ -100,6 +102,7 @@ def check_kernel(kernel: Kernel, X: Any = None, Z: Any = None) -> None:
     _require((np.asarray(X) == before).all(), f"{name} must leave its rows alone.")
     _require(copy.deepcopy(kernel) == kernel, f"A copy of {name} must equal it.")
     _check_tiles(kernel, X, matrix)
+    _check_formula(kernel, X, Z, cross)
     _check_derivatives(kernel, X)
 
 
@@ -112,6 +115,18 @@ def _check_tiles(kernel: Kernel, X: Any, matrix: FloatArray) -> None:
         expected = matrix[:7, columns] if other is not None else matrix[2:9, columns]
         for _, found in together.matrices(tile, other, Buffers()):
             _require_close(found, expected, f"{kernel.name} in tiles", 1e-7)
+
+
+def _check_formula(kernel: Kernel, X: Any, Z: Any, cross: FloatArray) -> None:
+    """Check what exports compute, of dense rows of numbers."""
+    stored, new = np.asarray(X), np.asarray(Z)
+    if stored.dtype.kind != "f" or stored.ndim != 2 or kernel.precomputed:
+        return
+    recorder = Recorder(new.shape[1])
+    found = formula_of(kernel.terms(), recorder.given[0], stored, recorder)
+    if found is not None:
+        values = recorder.computation(found)(new)
+        _require_close(values, cross, f"{kernel.name} in exports", 1e-7)
 
 
 def _check_derivatives(kernel: Kernel, X: Any) -> None:
@@ -131,7 +146,7 @@ def _check_derivatives(kernel: Kernel, X: Any) -> None:
 def check_bank(
     bank: Bank, grams: Any, normalization: Normalization = "centered_trace", rtol: float = 1e-8
 ) -> None:
-    """Check that a bank says of its kernels what the matrices say.
+    """Check that the results of a bank agree with those of its matrices.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ from discernel.compare.machine import machine
 from discernel.compare.methods import KINDS
 from discernel.compare.metrics import METRICS
 from discernel.compare.plan import Data, Method, Plan, Splits
-from discernel.compare.runner import Summary, _claim, _result, run, run_cell
+from discernel.compare.runner import Summary, _result, run, run_cell
 from discernel.compare.store import Result, Store
 from discernel.compare.tasks import Division
 from discernel.datasets import DataUnavailableError
@@ -167,9 +167,9 @@ def test_what_others_give_up_is_taken(store):
     cells = plan_of(LDA, n=3).cells()
     with Store(store.path) as other:
         other.claim(cells[0])
-        assert list(_claim(cells, store)) == cells[1:]
+        assert list(filter(store.claim, cells)) == cells[1:]
         other.give_back()
-        assert list(_claim(cells, store)) == cells[:1]
+        assert list(filter(store.claim, cells)) == cells[:1]
 
 
 # ---- what fails ------------------------------------------------------------------------------

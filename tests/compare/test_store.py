@@ -222,12 +222,13 @@ def test_a_store_of_the_first_format_is_read(filled):
         connection.execute("CREATE TABLE running (key TEXT PRIMARY KEY, host, pid, started, since)")
         values = (CELLS[0].key, "elsewhere", 1, "", datetime.now(UTC).isoformat())
         connection.execute("INSERT INTO running VALUES (?, ?, ?, ?, ?)", values)
+        connection.execute("""UPDATE cells SET result = replace(result, 'accuracy', 'auc')""")
         connection.execute("PRAGMA user_version = 1")
     connection.close()
     with Store(filled) as store:
-        assert len(store.records(CELLS)) == 5
+        assert [each.result.metrics for each in store.records(CELLS)] == [{"roc_auc": 0.5}] * 5
         assert store.held() == {}
-    assert query(filled, "PRAGMA user_version") == [(2,)]
+    assert query(filled, "PRAGMA user_version") == [(3,)]
 
 
 def test_threads_may_share_a_store(path):
@@ -264,9 +265,9 @@ def refuse(path, message):
 
 def test_a_store_of_a_newer_version(filled):
     connection = sqlite3.connect(filled)
-    connection.execute("PRAGMA user_version = 3")
+    connection.execute("PRAGMA user_version = 4")
     connection.close()
-    refuse(filled, r"newer version of discernel \(format 3; this one knows 2\)\. Update")
+    refuse(filled, r"newer version of discernel \(format 4; this one knows 3\)\. Update")
 
 
 def test_a_store_that_is_cut_off(filled):

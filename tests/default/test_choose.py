@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from discernel.default import choose as module
-from discernel.default.choose import CrossFit, choose, clearly_better
+from discernel.default.choose import CrossFit, choose, clearly_better, draw_sample
 from discernel.default.menu import MENU
 from discernel.default.metric import Metric, learn_metric
-from discernel.default.sample import draw_sample
 from discernel.discriminant import row_losses
 from discernel.exceptions import NumericalError
 from discernel.programs import loo

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from discernel.arrays import typical_row
-from discernel.default import sample as sample_module
-from discernel.default.sample import draw_sample
+from discernel.default import choose as module
+from discernel.default.choose import draw_sample
 from discernel.kernels.columns import column_spreads, divided_columns
 from tests.default.tables import make_target, three_classes
 
@@ -151,5 +151,5 @@ def test_rows_are_in_the_order_of_all_columns(n_values):
     """One column decides where it has no ties; else all do."""
     rng = np.random.default_rng(0)
     rows = rng.integers(0, n_values, size=(200, 4)).astype(float)
-    found = rows[sample_module._sorted(rows)].tolist()
+    found = rows[module._sorted(rows)].tolist()
     assert found == sorted(rows.tolist())

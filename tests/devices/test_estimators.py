@@ -153,7 +153,7 @@ GRAMS = np.exp(-np.abs(np.subtract.outer(np.arange(300), np.arange(300))))[:, :,
 @pytest.mark.parametrize("bank", ["tiled", "dense", "distributed", "nonsense"])
 @pytest.mark.parametrize("default", [True, False])
 def test_banks_of_the_processor_are_refused_with_a_device(rows, bank, default, monkeypatch):
-    monkeypatch.setattr("discernel.learn.rows.propose_kernels", None)  # heavy work
+    monkeypatch.setattr("discernel.learn.stages.propose_kernels", None)  # heavy work
     X, y = rows
     clf = MultipleKernelDiscriminant("auto" if default else [RBF()], bank=bank)
     with pytest.raises(

@@ -31,7 +31,8 @@ from discernel.kernels import (
     WhereKnown,
 )
 from discernel.kernels.pairs import SQUARED
-from discernel.kernels.terms import Atom, PairFunction, PairKind, Term
+from discernel.kernels.terms import Atom, Decay, PairFunction, PairKind, Term
+from discernel.testing import check_kernel
 from tests.export.models import CASES, KERNELS, OTHERS, lacking, mixed_table, other_table, single
 
 
@@ -433,11 +434,30 @@ def test_a_function_and_a_pair_are_exported_as_they_are_written(pair, function):
     to_onnx(clf, X=X)  # compares what the graph predicts
 
 
-@pytest.mark.parametrize("pair", [Unexported(), Canberra()], ids=repr)
-def test_a_pair_or_function_without_a_formula_is_refused(pair):
-    clf, _ = own_model(pair, Rounded() if type(pair) is Canberra else Rational())
-    match = "made of .* Got 'floor'" if type(pair) is Canberra else "Got .*, of type Own"
-    with pytest.raises(InvalidInputError, match=match):
+def test_a_pair_without_a_formula_is_refused():
+    clf, _ = own_model(Unexported(), Rational())
+    with pytest.raises(InvalidInputError, match=r"Got .*, of type Own"):
+        numpy_scorer(clf)
+
+
+class Averaged(Rational):
+    def values(self, base, xp):
+        return 1.0 / (1.0 + base + 0.0 * xp.mean(base))
+
+
+class Reduced(Rational):
+    def values(self, base, xp):
+        return 1.0 / (1.0 + base + 0.0 * np.add.reduce(base, axis=None))
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [(Rounded(), "floor"), (Averaged(), "mean"), (Reduced(), "add.reduce")],
+    ids=repr,
+)
+def test_a_function_that_exports_do_not_have_is_refused(function, name):
+    clf, _ = own_model(Canberra(), function)
+    with pytest.raises(InvalidInputError, match=f"can be exported if .* Got '{name}'"):
         numpy_scorer(clf)
 
 
@@ -448,3 +468,14 @@ def test_a_source_that_rows_lack_may_be_multiplied():
     clf = KernelDiscriminant(WhereKnown(RBF()).on([0, 1, 2]) * RBF().on([5, 6])).fit(X, y)
     assert_same(numpy_scorer(clf), clf, X, 1e-9)
     to_onnx(clf, X=X)
+
+
+class WrongFormula(Canberra):
+    def formula(self, X, Z, xp, steepness):
+        return xp.column_sums(lambda x, z: abs(x - z), X, Z)
+
+
+def test_the_checker_of_kernels_compares_what_exports_compute():
+    check_kernel(Own(Canberra(), Decay(0.3)))
+    with pytest.raises(AssertionError, match="in exports"):
+        check_kernel(Own(WrongFormula(), Decay(0.3)))

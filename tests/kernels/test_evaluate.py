@@ -1,11 +1,14 @@
 """Kernels computed together, from rows prepared once and in buffers, are what they are alone."""
 
+import pickle
+
 import numpy as np
 import pytest
 
 from discernel.arrays import Buffers, ShiftedRows, inner_products, squared_distances
 from discernel.kernels import RBF, Cosine, Exponential, Function, Linear, Polynomial, rbf_ladder
 from discernel.kernels.evaluate import KernelSet
+from discernel.kernels.terms import View
 
 
 @pytest.fixture(scope="module")
@@ -175,3 +178,10 @@ def test_rows_of_one_cloud_are_not_computed_twice(shape):
 def test_distances_of_one_column_are_exact_in_tiles_too():
     x = np.array([[1e8], [1e8 + 1], [0.1], [0.3], [-1e8]])
     np.testing.assert_array_equal(ShiftedRows.of(x).squared_distances(), np.square(x - x.T))
+
+
+def test_a_view_is_found_in_another_process():
+    """Hashes of words differ between processes: the one that was computed is not taken along."""
+    view = View((("spreads", (1.0, 2.0)),))
+    assert {view: 1}[View((("spreads", (1.0, 2.0)),))] == 1
+    assert vars(pickle.loads(pickle.dumps(view))) == {"steps": view.steps}

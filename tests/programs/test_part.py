@@ -10,7 +10,7 @@ from discernel import MultipleKernelDiscriminant, MultipleKernelRidge, learn_ker
 from discernel.bank import DenseBank, FeatureBank, TiledBank
 from discernel.exceptions import DroppedKernelWarning
 from discernel.kernels import RBF
-from discernel.programs.part import draw_part
+from discernel.programs.base import draw_part
 from discernel.targets import ClassTarget, RegressionTarget
 
 

@@ -332,9 +332,11 @@ class _Diagonal:
         self._values = values
 
     def solve(self, right: FloatArray) -> FloatArray:
+        """Return the inverse times ``right``."""
         return np.asarray(right / self._values[:, None])
 
     def half_solve(self, right: FloatArray) -> FloatArray:
+        """Return the root of the inverse times ``right``."""
         return np.asarray(right / np.sqrt(self._values)[:, None])
 
 

@@ -263,6 +263,7 @@ class Stored(Engine):
         return out
 
     def combine(self, factors: FloatArray, centered: Centered, out: FloatArray) -> FloatArray:
+        """Write Σ f_i G_i, centred, to ``out`` by one pass over each matrix, and return it."""
         whole = slice(0, self.n_samples), slice(0, self.n_samples)
         out.fill(0.0)
         for matrix, factor in zip(self.matrices, factors, strict=True):

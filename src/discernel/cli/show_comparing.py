@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from discernel.cli.show import escape
@@ -28,16 +29,12 @@ _SHOWN = ("accuracy", "balanced_accuracy", "roc_auc", "log_loss")
 
 def show_comparison(console: Console, found: Comparison) -> None:
     """Show the ranking, say what it means in plain words, and which columns matter."""
-    ranking, metric = found.ranking, found.table.metric
-    beside = [METRICS[name] for name in _SHOWN if name != metric.name][-3:]
-    axis = drawn_range(ranking) if console.width >= _WIDE else None
-    drawing = [] if axis is None else [_scale(axis, metric)]
-    numbers = [f">{each.short}" for each in beside]
-    table = plain_table(
-        "method", f">{metric.short}", ">95 % interval", *drawing, *numbers, ">fit", "verdict"
-    )
-    for entry in ranking:
-        table.add_row(*_row(entry, found.table.verdict(entry), axis, metric, beside))
+    beside = [METRICS[name] for name in _SHOWN if name != found.metric][-3:]
+    axis = drawn_range(found.ranking) if console.width >= _WIDE else None
+    table = _table(found, axis, beside)
+    unlimited = console.options.update(max_width=1000)
+    if console.measure(table, options=unlimited).maximum > console.width:  # names are long
+        table = _table(found, axis, [each for each in beside if each.name != "roc_auc"])
     console.print()
     console.print(table)
     console.print()
@@ -83,6 +80,20 @@ def show_failures(console: Console, records: Sequence[Record]) -> None:
             f"[red]failed[/]  {escape(failure.method)} on {escape(failure.dataset)}, "
             f"{len(failure.repetitions)} times: {escape(failure.message)}"
         )
+
+
+def _table(
+    found: Comparison, axis: tuple[float, float] | None, beside: Sequence[PredictionMetric]
+) -> Table:
+    """Return a row per method, the best first, with some other metrics beside the ranked one."""
+    metric, numbers = found.table.metric, [f">{each.short}" for each in beside]
+    drawing = [] if axis is None else [_scale(axis, metric)]
+    table = plain_table(
+        "method", f">{metric.short}", ">95 % interval", *drawing, *numbers, ">fit", "verdict"
+    )
+    for entry in found.ranking:
+        table.add_row(*_row(entry, found.table.verdict(entry), axis, metric, beside))
+    return table
 
 
 def _row(

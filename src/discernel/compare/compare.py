@@ -34,7 +34,7 @@ from discernel.rows.labelled import digest, open_file
 from discernel.show.facts import ImportanceFacts
 from discernel.show.writing import make_folder_of
 
-#: Where results go unless another place is named: a folder where the user works.
+#: The default file of results, in the working directory.
 DEFAULT_STORE = Path("discernel-results") / "results.sqlite"
 
 
@@ -143,24 +143,24 @@ def check_divisible(dataset: Dataset, n_rows: int) -> None:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What `compare` found.
+    """The result of `compare`.
 
     Attributes
     ----------
     plan : Plan
-        What was run.
+        The data set, methods and splits.
     dataset : Dataset
         The rows.
     notes : tuple of str
-        What was done to a file, or looks odd in it.
+        Notes on how the file was read, and on columns or methods that were left out.
     summary : Summary
-        What was run now, and what was there already.
+        How many cells were run now, and how many were in the store.
     records : tuple of Record
         The results, with predictions, as a report takes them.
     metric : str
-        The name of what methods are ranked by.
+        The name of the metric that methods are ranked by.
     columns : dict of str to str
-        What became of each column of a file.
+        How each column of a file was used.
     """
 
     plan: Plan
@@ -214,13 +214,13 @@ def compare(
 ) -> Comparison:
     """Compare learned kernels with baselines on a data set.
 
-    Results go to a store as they come: after an interruption the same call goes on. What failed
-    before is tried again. `discernel.report.write_report` makes a page of the records.
+    Each result is stored at once: after an interruption the same call continues. Cells that
+    failed before are run again. `discernel.report.write_report` makes a page of the records.
 
     Parameters
     ----------
     data : Data or str, default="wine"
-        What `file_data` returns, or the name of a data set.
+        A file, from `file_data`, or the name of a data set.
     n_divisions : int, default=10
         See `comparison_plan`, here and for the next three.
     train_size : float, default=0.8
@@ -230,8 +230,8 @@ def compare(
     methods : sequence of str, optional
         The names of some of `discernel.compare.methods.METHODS`.
     metric : str, default="accuracy"
-        What methods are ranked and tested by: one of `discernel.compare.metrics.METRICS`. All
-        are recorded.
+        The metric that methods are ranked and tested by, one of
+        `discernel.compare.metrics.METRICS`. All are recorded.
     store : str or Path
         The file of results; its folder is made.
     n_jobs : int, optional
@@ -283,7 +283,7 @@ def compare(
 
 
 def _rows(data: Data) -> tuple[Dataset, Sequence[str], Mapping[str, str]]:
-    """Return the rows, notes on them, and what became of the columns of a file."""
+    """Return the rows, notes on them, and how each column of a file was used."""
     if not data.file:
         return read(data), (), {}
     opened = open_file(name=data.name, **data.file)

@@ -18,12 +18,12 @@ from discernel.show.writing import csv_text
 
 
 def origin_of(found: Comparison, command: str = "") -> Origin:
-    """Return where a comparison comes from.
+    """Return the origin of a comparison: data, command and versions.
 
     Parameters
     ----------
     found : Comparison
-        What `compare` returned.
+        The result of `compare`.
     command : str, default=""
         The command that was run.
     """
@@ -45,16 +45,16 @@ def origin_of(found: Comparison, command: str = "") -> Origin:
 
 
 def comparison_json(found: Comparison, origin: Origin, conclusion: tuple[str, ...] = ()) -> str:
-    """Return a comparison as JSON; what is not known is null.
+    """Return a comparison as JSON; unknown numbers are null.
 
     Parameters
     ----------
     found : Comparison
-        What `compare` returned.
+        The result of `compare`.
     origin : Origin
-        Where it comes from.
+        From `origin_of`.
     conclusion : tuple of str
-        What it means, in sentences.
+        Sentences that sum it up.
     """
     named = found.importances
     importances: list[dict[str, Any]] = []
@@ -89,7 +89,7 @@ def comparison_csv(found: Comparison) -> str:
     Parameters
     ----------
     found : Comparison
-        What `compare` returned.
+        The result of `compare`.
     """
     rows = [_numbers(entry) for entry in found.ranking]
     return csv_text(list(rows[0]), [list(_known(row).values()) for row in rows])

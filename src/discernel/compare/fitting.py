@@ -1,4 +1,4 @@
-"""What can be fitted to a division: one function per kind of method.
+"""Functions that fit a method to one split and predict its held-out rows, one per kind.
 
 Each takes a division and the options of the method, which are plain data, and returns a `Result`
 whose predictions are ``y_pred`` and, where there are any, ``scores`` and ``probabilities``.
@@ -34,9 +34,9 @@ from discernel.kernels import (
 )
 from discernel.learn.learn import DEFAULT_REGULARIZATIONS
 
-#: At most so many training rows, and so many held-out ones, are kept for a picture.
+#: Most training rows, and most held-out rows, whose coordinates are stored for a figure.
 _DRAWN = 150
-#: What is said of held-out rows beside their classes, and which method of an estimator says it.
+#: Scores of held-out rows, and the method of an estimator that returns them.
 _SCORES = {"scores": "decision_function", "probabilities": "predict_proba"}
 
 
@@ -221,20 +221,20 @@ def classify(estimator: BaseEstimator, division: Division, options: dict[str, An
 
 
 class PeerClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier of another package, with labels of any kind: it is given their positions.
+    """A classifier of another package; labels of any kind are encoded as integers for it.
 
     Parameters
     ----------
     package, maker : str
-        What is imported, and what makes the classifier there.
+        The module to import, and the name of its class.
     options : dict
         One thread and no output; all else is left at the defaults that its authors recommend.
     seed : str, default="random_state"
-        What the parameter for the seed is called.
+        The name of the parameter for the seed.
     tunes : bool, default=False
-        Whether its fit also takes rows and labels to tune it by: a fifth of the training rows.
+        Whether its fit also takes validation rows and labels: a fifth of the training rows.
     random_state : int, default=0
-        For whatever is random in it.
+        The seed.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a run needs to know of the machine: processor, versions, threads, memory."""
+"""Facts about the machine of a run: processor, versions, threads, peak memory."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-#: Threads of BLAS within one cell: cells run side by side, so one each.
+from discernel.show.facts import versions_here
+
+#: BLAS threads of one cell; cells run in parallel.
 THREADS = 1
 
 
 @lru_cache(maxsize=1)
 def machine() -> dict[str, Any]:
-    """Return what a reader needs to judge a time: processor, system, versions, threads."""
-    packages = ("discernel", "numpy", "scipy", "scikit-learn", "joblib")
+    """Return processor, system, versions and threads, by which times can be judged."""
     return {
         "system": f"{platform.system()} {platform.machine()}",
         "processor": _processor(),
         "cores": os.cpu_count(),
-        "python": platform.python_version(),
         "threads": THREADS,
-        **{name: package_version(name) or "unknown" for name in packages},
+        **versions_here(),
+        "joblib": version("joblib"),
     }
 
 
@@ -45,8 +46,8 @@ def _processor() -> str:
 class PeakMemory:
     """The most memory the process held within a ``with`` block, in bytes.
 
-    Linux can forget the peak so far. Elsewhere only a new peak is known to be of this block, and
-    None is said otherwise; so too where other cells ran in the same process meanwhile.
+    Linux can reset its record of the peak. On other systems only a new peak is known to be of this
+    block. Otherwise, and if other cells ran in the same process meanwhile, the peak is None.
     """
 
     peak: int | None = None

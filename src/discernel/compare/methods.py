@@ -1,4 +1,4 @@
-"""All that can be compared, by name, and which of it can learn from the rows at hand."""
+"""The methods that can be compared, by name, and which of them can learn from given rows."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from discernel.compare.store import Result
 from discernel.compare.tasks import Division
 from discernel.exceptions import InvalidInputError, unknown_choice
 
-#: Bytes an entry of a kernel matrix, times the copies held while kernels are learned.
+#: Bytes per entry of a kernel matrix, times the copies in memory while kernels are learned.
 _BYTES_AN_ENTRY = 8 * 3
-#: The candidates by default; a few more for several views.
+#: The default number of candidate kernels; several views have a few more.
 _KERNELS = 10
 
 
@@ -38,7 +38,7 @@ class Entrant:
     Attributes
     ----------
     name, kind : str
-        As in tables, and as in a plan.
+        The names in tables and in a plan.
     run : callable
         From a division and options to a result; the same for all methods of a kind.
     options : dict
@@ -65,7 +65,7 @@ class Entrant:
 
     @property
     def is_installed(self) -> bool:
-        """Whether its package is here; it is not imported for that."""
+        """Whether its package is installed; the package is not imported."""
         return not self.package or find_spec(self.package) is not None
 
 
@@ -86,7 +86,7 @@ def _peer(
 
 _ONE_THREAD = {"device": "cpu", "n_threads": 1, "verbosity": 0}
 _CATBOOST = {"thread_count": 1, "verbose": False, "allow_writing_files": False}
-#: All that can be compared: learners, then baselines.
+#: All methods: learned kernels, then baselines.
 METHODS: tuple[Entrant, ...] = (
     _learner("discernel", "auto", True),
     _learner("rkda", "rkda", True),
@@ -117,11 +117,11 @@ METHODS: tuple[Entrant, ...] = (
     _peer("TabPFN", "tabpfn", "TabPFNClassifier", 5_000, options={"n_jobs": 1}),
     Entrant("majority", "majority", partial(classify, DummyClassifier(strategy="prior"))),
 )
-#: What is compared unless methods are named.
+#: The methods that are compared by default.
 DEFAULT_METHODS: tuple[str, ...] = tuple(
     method.name for method in METHODS if method.is_default and method.is_installed
 )
-#: From the kind of a method to what runs it.
+#: The function of each kind of method.
 KINDS: dict[str, Callable[[Division, dict[str, Any]], Result]] = {
     method.kind: method.run for method in METHODS
 }

@@ -1,4 +1,4 @@
-"""How good predictions of held-out rows are: the metrics, by name, and what is better."""
+"""Metrics of predictions of held-out rows, by name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sklearn.metrics import recall_score, roc_auc_score
 from discernel.arrays import FloatArray
 from discernel.exceptions import unknown_choice
 
-#: No probability counts as less: one row that was sure and wrong is not all of the log-loss.
+#: Lower bound of probabilities, so that one confident error does not dominate the log-loss.
 LEAST_PROBABILITY = 1e-6
 
 
@@ -24,15 +24,15 @@ class PredictionMetric:
     Attributes
     ----------
     name : str
-        As on the command line, and in the metrics of a result.
+        The name on the command line and in the metrics of a result.
     label : str
-        As in a sentence.
+        The name in sentences.
     short : str
-        As at the head of a narrow column.
+        The heading of a narrow column.
     meaning : str
-        One sentence for who does not know it.
+        A definition in one sentence.
     higher_is_better : bool
-        Else the least is the best.
+        Whether larger values are better.
     in_percent : bool
         Whether it is shown in percent; a share is.
     most : float
@@ -49,7 +49,7 @@ class PredictionMetric:
 
     @property
     def sign(self) -> float:
-        """What values are multiplied by so that more is better."""
+        """1 if larger values are better, else −1."""
         return 1.0 if self.higher_is_better else -1.0
 
     @property
@@ -68,7 +68,7 @@ class PredictionMetric:
         return self.show(value) + " %" * self.in_percent
 
 
-#: What is recorded of every run, by name; the first is ranked unless another is asked for.
+#: The metrics that are recorded of every run, by name; methods are ranked by the first by default.
 METRICS: dict[str, PredictionMetric] = {
     metric.name: metric
     for metric in (
@@ -123,7 +123,7 @@ def find_metric(name: str) -> PredictionMetric:
     Parameters
     ----------
     name : str
-        As on the command line; hyphens and spaces are underscores.
+        Its name; hyphens and spaces may replace underscores.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def measure(
     Parameters
     ----------
     y_true, y_pred : ndarray of shape (n_rows,)
-        What is right, and what was predicted.
+        True and predicted labels.
     classes : ndarray of shape (n_classes,)
         The classes of the training rows, in the order of columns.
     scores : ndarray of shape (n_rows,) or (n_rows, n_classes), optional

@@ -22,12 +22,12 @@ SCALINGS = ("none", "standard", "minmax", "symmetric")
 
 @dataclass(frozen=True)
 class Data:
-    """A data set, and what is done to its rows.
+    """A data set, and how its rows are chosen and scaled.
 
     Attributes
     ----------
     name : str
-        As in `discernel.datasets`, or what a file's data set is called.
+        A name of `discernel.datasets`, or that of the data set in a file.
     scaling : {"none", "standard", "minmax", "symmetric"}
         Each feature as it is, to mean 0 and variance 1, to [0, 1], or to [−1, 1]. What it takes
         is learned on the training rows.
@@ -51,7 +51,7 @@ class Data:
 
 @dataclass(frozen=True)
 class Method:
-    """What is fitted: a name to show, which function of `methods` it is, and its options."""
+    """A method: the name to show, its kind, which is a key of `methods.KINDS`, and its options."""
 
     name: str
     kind: str
@@ -63,7 +63,7 @@ class Method:
 
 @dataclass(frozen=True)
 class Splits:
-    """How rows are divided.
+    """How rows are split into training and held-out rows.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class Cell:
 
     @cached_property
     def spec(self) -> dict[str, Any]:
-        """What is run, as plain data: without what it is called or how many others there are."""
+        """The cell as plain data, without the name of the method and the number of splits."""
         splits = {key: value for key, value in plain(self.splits).items() if key != "n"}
         return {
             "data": plain(self.data),
@@ -148,7 +148,7 @@ class Plan:
     Attributes
     ----------
     name : str
-        What it is called.
+        The name of the plan.
     datasets : tuple of Data
         The data sets.
     methods : tuple of Method
@@ -181,7 +181,7 @@ class Plan:
 
 
 def plain(value: Any) -> Any:
-    """Return the same as what JSON knows: dictionaries, lists, strings, numbers, True, None.
+    """Return the same data in types of JSON: dictionaries, lists, strings, numbers, True, None.
 
     Parameters
     ----------

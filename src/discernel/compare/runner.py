@@ -1,4 +1,4 @@
-"""Run what a plan asks for and a store does not have, in parallel, and survive being killed."""
+"""Run the cells of a plan that a store does not have, in parallel; killed runs can continue."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from discernel.compare.store import Result, Store
 from discernel.compare.tasks import Division, divide
 from discernel.exceptions import DiscernelError, InvalidInputError, unknown_choice
 
-#: Seconds between two looks at what other processes have finished.
+#: Seconds between two looks at the results of other processes.
 _POLL = 0.2
 
 
@@ -52,18 +52,18 @@ COMPARISON = Protocol(KINDS, divide)
 
 @dataclass(frozen=True)
 class Summary:
-    """How a run ended, in different cells.
+    """Numbers of different cells of a run.
 
     Attributes
     ----------
     ran : int
-        Run now.
+        Cells that were run now.
     found : int
-        Found finished.
+        Cells that were in the store.
     elsewhere : int
-        Run by other processes meanwhile, which had claimed them.
+        Cells that other processes ran meanwhile.
     failed : int
-        Failed, among all that are finished.
+        Cells that failed, among all of the plan.
     """
 
     ran: int
@@ -91,7 +91,7 @@ def run(
     Parameters
     ----------
     plan : Plan
-        What to run.
+        The cells to run.
     store : Store
         Where results go, each as soon as it is there.
     n_jobs : int, optional
@@ -184,7 +184,7 @@ def _run_all(
         batch_size=1,  # a batch would keep finished cells from the store
     )
     try:
-        claimed = (delayed(_work)(cell, protocol) for cell in _claim(missing, store))
+        claimed = (delayed(_work)(cell, protocol) for cell in filter(store.claim, missing))
         with closing(workers(claimed)) as results:
             for cell, result, facts in results:
                 store.add(cell, result, facts)
@@ -198,12 +198,8 @@ def _run_all(
         store.give_back()
 
 
-def _claim(missing: Iterable[Cell], store: Store) -> Iterator[Cell]:
-    return (cell for cell in missing if store.claim(cell))
-
-
 def _given_up(cells: Iterable[Cell], store: Store, bar: Bar) -> list[Cell]:
-    """Wait for what other processes run; return what they gave up, nothing when all is done."""
+    """Wait for cells of other processes; return those they gave up, or none when all are done."""
     said = ""
     while True:
         finished = store.finished()
@@ -252,13 +248,13 @@ def run_cell(cell: Cell, protocol: Protocol = COMPARISON) -> tuple[Cell, Result]
 
 
 def _work(cell: Cell, protocol: Protocol) -> tuple[Cell, Result, dict[str, Any]]:
-    """Run one cell, and say on what: on a cluster that is not where the store is."""
+    """Run one cell, and return the facts about its machine, which may not be that of the store."""
     return *run_cell(cell, protocol), machine()
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep BLAS and OpenMP to their threads, and warnings to themselves.
+    """Limit the threads of BLAS and OpenMP, and ignore warnings.
 
     Threads of BLAS and filters of warnings are the process's, not the thread's. Where a joblib
     backend runs cells in threads, they are put back in any order; so `run` holds both as well,
@@ -276,7 +272,7 @@ def _thread_pools(n_modules: int) -> ThreadpoolController:
 
 
 def _result(found: Result, division: Division, peak: int | None) -> Result:
-    """Return what a method found with its metrics, as plain data, and with what is kept of it."""
+    """Return a result as plain data, with its metrics and the predictions to store."""
     said = found.predictions
     scores, probabilities = said.get("scores"), said.get("probabilities")
     metrics = measure(

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from discernel.exceptions import InvalidInputError
 
-#: Says that an SQLite file is one of ours.
+#: The SQLite application id of stores.
 _APPLICATION_ID = 0x64736372
-#: Raised with every change of the tables that an older version could not read.
-_SCHEMA_VERSION = 2
+#: The format of the tables; raised when older versions can no longer read them.
+_SCHEMA_VERSION = 3
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS machines (id INTEGER PRIMARY KEY, facts TEXT NOT NULL UNIQUE);
 CREATE TABLE IF NOT EXISTS cells (
@@ -32,7 +32,7 @@ CREATE TABLE IF NOT EXISTS running (
 """
 #: The first bytes of an SQLite file; its version and application are at fixed places behind them.
 _MAGIC = b"SQLite format 3\0"
-#: Seconds that a process waits for another's transaction.
+#: Seconds to wait for a transaction of another process.
 _PATIENCE = 60.0
 
 
@@ -102,11 +102,13 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     _check_kind(path, application, version)
-    if version < _SCHEMA_VERSION:  # the first one had claims of another kind, and all else the same
+    if version < 2:  # claims of another kind
         connection.execute("DROP TABLE IF EXISTS running")
-        connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
     for statement in filter(str.strip, _SCHEMA.split(";")):
         connection.execute(statement)
+    if version < 3:  # another name of a metric
+        connection.execute("""UPDATE cells SET result = replace(result, '"auc":', '"roc_auc":')""")
+    connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
     connection.execute("COMMIT")
     # One sync a transaction, not four: a tenth of the time or less. Another process that opens
     # the file just now may forbid the change; then it is made the next time.

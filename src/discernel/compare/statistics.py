@@ -1,4 +1,4 @@
-"""What differences between methods mean: intervals, tests over divisions, tests over data sets.
+"""Intervals and tests of differences between methods, over splits and over data sets.
 
 Divisions of one data set share most of their training rows, so their results are not independent
 and the ordinary t-test finds differences that are not there. The correction of [Nadeau03]_ adds
@@ -17,7 +17,7 @@ from scipy import stats
 from discernel.arrays import FloatArray
 from discernel.exceptions import InvalidInputError
 
-#: The level of tests; intervals have the confidence 1 − it.
+#: The significance level of tests; intervals have the confidence 1 − ALPHA.
 ALPHA = 0.05
 #: Spread of results, relative to their size, that rounding explains: a share of rows and a mean of
 #: such shares are right to a few units in the last place.

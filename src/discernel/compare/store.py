@@ -25,17 +25,17 @@ from discernel.exceptions import DiscernelError, InvalidInputError
 
 #: Seconds that a claim counts unless it is renewed.
 _LEASE = 60.0
-#: So often it is renewed before it would lapse.
+#: How often a claim is renewed within its lease.
 _RENEWALS = 4
-#: Whether a claim counts.
+#: SQL condition under which a claim counts.
 _COUNTS = "expires > ? AND expires <= ?"
-#: Keys asked for at once; SQLite takes at least 999.
+#: Keys per query; SQLite takes at least 999.
 _BATCH = 500
 
 
 @dataclass(frozen=True)
 class Result:
-    """What came out of a cell.
+    """The result of a cell.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Record:
-    """A finished cell, and what it ran on."""
+    """A finished cell, its result, and the machine that ran it."""
 
     cell: Cell
     result: Result
@@ -84,9 +84,9 @@ class Record:
 class Store:
     """A file of results; several processes may use it at once.
 
-    Whoever runs a cell claims it first. A claim counts for a minute and is renewed for as long as
-    cells run, so that those of a killed process lapse by themselves, wherever it ran. Should a
-    cell be run twice for all that, because a machine slept or its clock was set, the record that
+    A process claims a cell before it runs it. A claim counts for a minute and is renewed while
+    cells run, so that the claims of a killed process lapse by themselves, on any machine. If a
+    cell is run twice nevertheless, because a machine slept or its clock was set, the record that
     was written first stays.
 
     Parameters
@@ -139,7 +139,7 @@ class Store:
 
     @contextmanager
     def _transaction(self, *, lasting: bool = True) -> Iterator[sqlite3.Cursor]:
-        """Write all or nothing; what is lasting is on the disk then, whatever else fails."""
+        """Write all or nothing; a lasting transaction survives a crash of the machine."""
         with self._lock:
             cursor = self._connection.cursor()
             try:
@@ -298,7 +298,7 @@ class Store:
 
     @contextmanager
     def _damage_named(self, key: str) -> Iterator[None]:
-        """Turn whatever reading a row raises into one error that names it."""
+        """Replace any error of reading a row by one that names the row."""
         try:
             yield
         except Exception as error:  # a row may hold anything, so reading it may fail in any way
@@ -323,7 +323,7 @@ class Store:
 
 
 def _stored(result: Result) -> dict[str, Any]:
-    """Return what goes into the text of a row. Python writes and reads NaN there."""
+    """Return a result without predictions, as plain data. Python writes and reads NaN in JSON."""
     names = (each.name for each in fields(result) if each.name != "predictions")
     return {name: plain(getattr(result, name)) for name in names}
 
@@ -362,7 +362,7 @@ def _is_number_or_none(value: Any) -> bool:
     return value is None or _is_number(value)
 
 
-#: What must hold of the parts of a result.
+#: Checks of the types of a result's fields.
 _TYPES: dict[str, Callable[[Any], bool]] = {
     "metrics": _are_numbers,
     "seconds_fit": _is_number,

@@ -30,7 +30,7 @@ from discernel.exceptions import InvalidInputError
 from discernel.show.facts import ImportanceFacts
 
 Standing = Literal["ahead", "level", "behind", "untested", "failed"]
-#: How a method stands to the best one, in a word.
+#: The verdict of each standing.
 _VERDICTS = {
     "ahead": "best",
     "level": "tied",
@@ -99,21 +99,18 @@ class ResultTable:
     entries : dict of (str, str) to Entry
         By data set and method; there is none where nothing was run.
     records : dict of (str, str) to list of Record
-        What the entries sum up, failures included.
-    ratios : dict of str to float
-        Held-out rows over training rows of each data set; NaN where unknown.
+        The records of each entry, failures included.
     pairs : dict of (str, str, str) to PairedComparison
         By data set, method and reference, in both orders: the one test of every pair of methods
         with a common division, which all verdicts are read from.
     metric : PredictionMetric
-        What the entries are judged by.
+        The metric by which methods are compared.
     """
 
     datasets: tuple[str, ...]
     methods: tuple[str, ...]
     entries: Mapping[tuple[str, str], Entry]
     records: Mapping[tuple[str, str], list[Record]]
-    ratios: Mapping[str, float]
     pairs: Mapping[tuple[str, str, str], PairedComparison]
     metric: PredictionMetric = METRICS["accuracy"]
 
@@ -164,7 +161,7 @@ class PairedComparison:
 
     @property
     def verdict(self) -> Literal["better", "worse", "tied", "cannot tell"]:
-        """What the corrected probability says; without one, nothing can."""
+        """The verdict of the corrected p-value; "cannot tell" without one."""
         if math.isnan(self.p_value):
             return "cannot tell"
         if not self.p_value < ALPHA:
@@ -269,7 +266,7 @@ def summarize(records: Iterable[Record], metric: str = "accuracy") -> ResultTabl
             pairs[dataset, pair.reference, pair.method] = pair.turned
         for entry in _with_standings(rivals, pairs, judged):
             entries[entry.dataset, entry.method] = entry
-    return ResultTable(datasets, methods, entries, by_place, ratios, pairs, judged)
+    return ResultTable(datasets, methods, entries, by_place, pairs, judged)
 
 
 def rank_methods(table: ResultTable) -> Ranking | None:

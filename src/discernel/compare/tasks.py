@@ -1,4 +1,4 @@
-"""From plain data to rows: which data set, which rows of it train, how they are scaled."""
+"""The rows of a cell: its data set, split into training and held-out rows, encoded and scaled."""
 
 from __future__ import annotations
 

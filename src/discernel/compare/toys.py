@@ -69,7 +69,7 @@ def steps() -> Dataset:
     return Dataset("steps", X, y, names, "Classes of a decision tree", "made here")
 
 
-#: From names to what makes the data.
+#: The functions that make the data sets, by name.
 TOYS: dict[str, Callable[[], Dataset]] = {
     "few_columns": few_columns,
     "clinic": clinic,

@@ -16,8 +16,8 @@ import numpy as np
 from discernel.arrays import FloatArray
 from discernel.bank import Bank
 from discernel.criteria import GivenWeights, LeastSquares, Uniform
+from discernel.default.choose import Positions
 from discernel.default.propose import Proposal, kept_weights, scaled_kernels
-from discernel.default.sample import Positions
 from discernel.kernels import Kernel
 from discernel.programs.solution import LearnedKernel
 from discernel.progress.deadline import must_stop_learning

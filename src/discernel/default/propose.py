@@ -12,10 +12,9 @@ from sklearn.utils import check_random_state
 from discernel.arrays import Device, FloatArray, draw_rows
 from discernel.bank import Bank
 from discernel.criteria import KernelLeastSquares
-from discernel.default.choose import choose, each
+from discernel.default.choose import Positions, Sample, choose, draw_sample, each
 from discernel.default.menu import MENU
 from discernel.default.metric import Metric, learn_metric
-from discernel.default.sample import Positions, Sample, draw_sample
 from discernel.discriminant import row_losses
 from discernel.kernels import Kernel, Standardized
 from discernel.kernels.columns import divided_columns

@@ -16,7 +16,6 @@ from discernel.displays.common import (
     FitsDisplay,
     LearnedDisplay,
     check_names,
-    format_number,
     ink_color,
     place_legend,
     rank_columns,
@@ -30,7 +29,7 @@ from discernel.inspection.source_weights import kernel_sources, sum_by
 from discernel.inspection.words import RowScore, score_text
 from discernel.learn import Candidate, LearnedKernel
 from discernel.programs.solution import compared_by_folds
-from discernel.show.words import plural
+from discernel.show.words import format_number, plural
 
 #: The gap between the bars of two sources, in lines of text.
 _GAP = 0.45
@@ -187,7 +186,7 @@ class KernelWeightsDisplay(_WeightsDisplay):
         what = "kernel weight" if by == "kernel" else "weight of all kernels of a source"
         if is_several:
             shows = {"quartiles": ", with quartiles", "points": ", and every fit", None: ""}
-            what = f"mean {what} of {len(columns)} fits{shows[spread]}"
+            what += f"\nmean of {len(columns)} fits{shows[spread]}"
         self._draw_ranked(ax, bars, what, bar_options)
         if is_several and spread == "points":
             look = {"s": 14, "facecolors": "none", "edgecolors": ink_color(), "linewidths": 0.8}
@@ -331,7 +330,7 @@ class SourcesDisplay(_WeightsDisplay):
 
 
 class ImportancesDisplay(FitsDisplay):
-    """Bars of how much the columns matter, with their spread, of one fit or of several.
+    """Bars of the column importances of one fit or of several.
 
     An importance is the share of a column in what held-out rows lose when their cell of one column
     is that of another row. It says what the fit looks at, not what causes what: of columns that say

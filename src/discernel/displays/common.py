@@ -117,14 +117,6 @@ def wrap(name: str) -> str:
     return "\n".join(lines).replace("\u00a0", " ")
 
 
-def format_number(value: float) -> str:
-    """Return two digits, such as 0.032 or 3.2e-4."""
-    if 0.01 <= abs(value) < 100:
-        return f"{value:.2g}"
-    mantissa, exponent = f"{value:.1e}".split("e")
-    return f"{float(mantissa):g}e{int(exponent)}"
-
-
 def check_names(
     given: Sequence[str] | None, n: int, noun: str, *, what: str = "name", unique: bool = True
 ) -> list[str]:

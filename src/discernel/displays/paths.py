@@ -15,7 +15,6 @@ from discernel.displays.common import (
     LearnedDisplay,
     check_names,
     class_colors,
-    format_number,
     ink_color,
     place_legend,
     wrap,
@@ -23,6 +22,7 @@ from discernel.displays.common import (
 from discernel.exceptions import InvalidInputError
 from discernel.inspection.explained import fitted_learner
 from discernel.learn import LearnedKernel, Progress, RegularizationPath
+from discernel.show.words import format_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -156,6 +156,8 @@ class LearningPathDisplay(_PathDisplay):
             if tol is not None:
                 label = f"asked for: {format_number(tol)}"
                 self.axes_[-1].axhline(tol, label=label, **_marked())
+            if ax is not None:
+                self.axes_[-1].margins(y=0.25)  # room for a legend inside
             place_legend(self.axes_[-1], "above" if ax is None else "best")
         for panel in self.axes_:
             panel.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))

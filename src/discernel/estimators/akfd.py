@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from discernel.arrays import Device, FloatArray, blas_threads
-from discernel.bank import CombinedKernel, Uncentered, gram_stack
-from discernel.bank.grams import check_grams
+from discernel.bank import CombinedKernel, Uncentered
 from discernel.discriminant import Head
 from discernel.estimators.base import (
     BaseKernelEstimator,
@@ -28,7 +27,6 @@ from discernel.exceptions import (
     check_number,
     is_word,
 )
-from discernel.kernels import kernel_names
 from discernel.learn.training import TrainingRows, check_training
 from discernel.model import Model
 from discernel.papers.akfd.criterion import AKFD, decide, one_against_rest
@@ -90,12 +88,12 @@ class AKFDFacts:
 
 
 class AKFDClassifier(ClassifierMixin, BaseKernelEstimator):
-    """Kernel Fisher discriminant with automatic kernel selection, as [Fung04]_ describes it.
+    """Kernel Fisher discriminant with automatic kernel selection of [Fung04]_.
 
-    The discriminant, Eq. (23), and non-negative weights of raw kernels, Eq. (24), are fitted in
-    turn until their common objective, Eq. (20), changes little. Data should be scaled, in the
-    paper to [−1, 1]: the kernels are neither centred nor normalised. More than two classes share
-    the weights and are each told from the rest.
+    The discriminant, Eq. (23), and non-negative weights of raw kernels, Eq. (24), are fitted
+    alternately until their common objective, Eq. (20), converges. Scale the data, in the paper to
+    [−1, 1]: the kernels are neither centred nor normalized. With more than two classes, each class
+    is separated from the rest, with common weights.
 
     Parameters
     ----------
@@ -103,39 +101,38 @@ class AKFDClassifier(ClassifierMixin, BaseKernelEstimator):
         The candidates, as in `MultipleKernelDiscriminant`. The paper's are ``Linear()`` and
         ``RBF(gamma=g)`` for g = 0.001, 0.01, 0.1 and 1.
     nu : float or "cv", default="cv"
-        ν > 0, the weight of the fit against that of small coefficients. ``"cv"`` takes the one of
-        10^-3, 10^-2, ..., 10^12 that is most accurate in stratified tenfold cross-validation,
-        there with at most 10 iterations.
+        ν > 0, the weight of the fit relative to the penalty on coefficients. ``"cv"`` selects from
+        10^-3, 10^-2, ..., 10^12 by accuracy in stratified tenfold cross-validation, with at most
+        10 iterations.
     tol : float, default=1e-2
-        The relative change of the objective at which to stop. The paper's 3 to 4 iterations are
-        about what this takes; smaller values take tens to hundreds and were no more accurate.
+        Relative change of the objective at which to stop. The default takes about 3 to 4
+        iterations, as in the paper; smaller values take tens to hundreds and were no more accurate.
     max_iter : int, default=100
-        The limit of iterations.
+        Maximum number of iterations.
     random_state : int, RandomState or None, default=None
-        Draws the folds of ``nu="cv"``.
+        Determines the folds of ``nu="cv"``.
     class_weight : dict, "balanced" or None, default=None
-        What the weights of the rows of each class are multiplied by, as in
-        `MultipleKernelDiscriminant`. The targets of the paper, Eq. (6), are larger for rare
-        classes already.
+        Factors for the sample weights of each class, as in `MultipleKernelDiscriminant`. The
+        targets of the paper, Eq. (6), are already larger for rare classes.
 
     Attributes
     ----------
     kernel_weights_ : ndarray of shape (n_kernels,)
-        The weights a of the raw kernels, at least 0, here scaled to sum to 1.
+        Weights a of the raw kernels, at least 0 and scaled to sum to 1.
     kernel_names_ : list of str
-        What the weights belong to.
+        Names of the kernels, in the order of the weights.
     nu_ : float
         The ν used, given or chosen.
     nu_accuracies_ : dict of float to float
-        The accuracy of every ν in cross-validation; empty where ν was given.
+        Cross-validated accuracy of every ν; empty if ν was given.
     objective_path_ : ndarray of shape (2 × n_iter,)
-        Eq. (20) after every half-step. It never rises.
+        Eq. (20) after every half-step; never increasing.
     n_iter_ : int
-        Pairs of half-steps.
+        Number of pairs of half-steps.
     classes_ : ndarray of shape (n_classes,)
-        The labels.
+        The class labels.
     combined_kernel_ : CombinedKernel
-        Σ a_j k_j between new rows and the training rows, a not scaled.
+        Σ a_j k_j between new rows and the training rows, with unscaled a.
     dual_coef_ : ndarray of shape (n_samples, n_columns)
         The coefficients v; one column for two classes, one per class for more.
     intercept_ : ndarray of shape (n_columns,)
@@ -203,10 +200,8 @@ class AKFDClassifier(ClassifierMixin, BaseKernelEstimator):
             return self._fit_rows(training, given)
 
     def _fit_rows(self, training: TrainingRows, given: ClassTarget) -> Model:
-        """Return the model of what has been checked."""
-        X, kernels, target = training.X, training.reader.kernels, given.seen
-        trusted = [kernel.trusted for kernel in kernels]
-        grams, names = check_grams(gram_stack(kernels, X), kernel_names(kernels), trusted)
+        """Return the model of checked rows."""
+        (grams, names), target, kernels = training.grams(), given.seen, training.reader.kernels
         nu, accuracies = self._choose_nu(grams, target)
         found = alternate(
             grams,
@@ -224,7 +219,7 @@ class AKFDClassifier(ClassifierMixin, BaseKernelEstimator):
         combined = CombinedKernel(
             [kernels[i] for i in active],
             found.weights[active],
-            None if kernels[0].precomputed else X,
+            None if kernels[0].precomputed else training.X,
             Uncentered(),
         )
         return Model(

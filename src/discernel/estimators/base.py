@@ -25,6 +25,7 @@ from discernel.arrays import (
     on_host,
 )
 from discernel.bank import BankChoice
+from discernel.exceptions import is_word
 from discernel.kernels.make import get_settings, with_settings
 from discernel.learn import Request, make_request
 from discernel.learn.chunks import StreamLearner, naming_rows
@@ -35,7 +36,6 @@ from discernel.learn.training import (
     are_precomputed,
     check_training,
     take_sparse,
-    takes_tables,
 )
 from discernel.model import Model
 from discernel.plan import parse_duration
@@ -337,7 +337,7 @@ class BaseKernelEstimator(BaseEstimator):
         tags.input_tags.sparse = take_sparse(candidates)
         # Not `categorical`: scikit-learn's checks would make codes of all numbers, as they would
         # not of what histogram gradient boosting takes, which has no such tag either.
-        tags.input_tags.allow_nan = tags.input_tags.string = takes_tables(candidates)
+        tags.input_tags.allow_nan = tags.input_tags.string = is_word(candidates, "auto")
         return tags
 
     def to_cpu(self) -> Self:

@@ -63,19 +63,20 @@ class BaseKernelDiscriminant(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), Dask collection or Source
-            Training rows: an array, a sparse matrix, a dataframe, with ``kernels="auto"`` of any
-            columns, what callable kernels take, or for precomputed kernels a stack of shape
-            (n_samples, n_samples, n_kernels). What `open_rows` returned is read twice, a chunk at
-            a time: the kernel is learned on a random sample of some thousands of rows, and the
-            discriminant, of kernels at landmarks, on all of them. So is a Dask array or dataframe,
-            where its partitions lie; with ``bank="distributed"`` its rows are collected instead.
+            Training rows: an array, a sparse matrix, a DataFrame (of any columns with
+            ``kernels="auto"``), objects for callable kernels, or for precomputed kernels a stack
+            of shape (n_samples, n_samples, n_kernels). A `Source` of `open_rows` is read twice,
+            one chunk at a time: the kernel is learned on a random sample of some thousands of
+            rows, the discriminant on all rows, with kernels at landmarks. Dask collections are
+            read in the same way, where their partitions are stored; with ``bank="distributed"``
+            their rows are collected instead.
         y : array-like of shape (n_samples,)
-            Class labels; of a `Source` nothing, which has them; of a Dask dataframe also the name
-            of a column.
+            Class labels. Omit them for a `Source`, which contains them; for a Dask DataFrame
+            this may be the name of a column.
         sample_weight : array-like of shape (n_samples,), optional
-            How much each row counts, at least 0; a row of weight 0 is absent. Weights are
-            relative: their scale changes nothing. Leave-one-out leaves out a row with all of its
-            weight, and intervals have the effective number of rows (Σω)²/Σω².
+            Weights of the rows, at least 0; rows of weight 0 are ignored. Weights are relative:
+            their scale changes nothing. Leave-one-out removes a row with its whole weight, and
+            intervals use the effective number of rows, (Σω)²/Σω².
 
         Returns
         -------
@@ -161,12 +162,12 @@ class BaseKernelDiscriminant(
         *,
         forget: float = 1.0,
     ) -> Self:
-        """Learn from these rows too.
+        """Add rows to the model.
 
-        The first call learns the kernel and draws the landmarks, from its rows alone, so these
-        should be some thousands; after `fit` of a `Source` its kernel stays. Every further call
-        adds rows to sums, and the discriminant is that of one fit to all rows so far. It costs
-        some seconds with 1,500 landmarks, whatever the number of rows: give many at a time.
+        The first call learns the kernel and draws the landmarks from its rows alone, so pass some
+        thousands; after `fit` with a `Source` the kernel is kept. Each further call adds rows to
+        sums, and the discriminant is that of one fit to all rows so far. A call takes some seconds
+        with 1,500 landmarks, whatever the number of rows, so pass many rows at a time.
 
         Parameters
         ----------
@@ -175,15 +176,14 @@ class BaseKernelDiscriminant(
         y : array-like of shape (n_samples,)
             Their labels.
         classes : array-like of shape (n_classes,), optional
-            In the first call, all labels that there will be, which ``classes_`` are from then on;
-            by default those of its rows. A class is learned from its second row on: until then
-            its prior and its probabilities are 0, and its rows wait. So do all rows until two
-            classes are learned from: predictions are then the shares of the classes.
+            All class labels, in the first call; by default those of its rows. A class is
+            learned from its second row on: until then its rows wait, and its prior and
+            probabilities are 0. Until two classes can be learned, all rows wait, and predictions
+            are the class frequencies.
         sample_weight : array-like of shape (n_samples,), optional
-            How much each row counts.
+            Weights of the rows.
         forget : float, default=1.0
-            What the weights of all rows of the calls before are multiplied by, above 0 and at
-            most 1.
+            Factor for the weights of all rows of earlier calls, above 0 and at most 1.
 
         Returns
         -------
@@ -266,20 +266,20 @@ class BaseKernelDiscriminant(
 
     @by_chunks
     def decision_function(self, X: Any) -> FloatArray:
-        """Return how strongly each row belongs to the classes.
+        """Return the decision values of the classes for each row.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features), Dask collection or Source
-            New rows. Of a `Source`, an iterator of the results of its chunks is returned, of a
-            Dask collection a Dask array with the same partitions.
+            New rows. For a `Source` an iterator over the results of its chunks is returned, for
+            a Dask collection a Dask array with the same partitions.
 
         Returns
         -------
         ndarray of shape (n_rows,) or (n_rows, n_classes)
-            Two classes: the log-odds of the second, less the boundary that costs or a threshold
-            set, so that it is predicted above 0. More: log-posteriors up to a constant of the
-            row, costs added; the largest is predicted.
+            For two classes, the log-odds of the second class minus the decision boundary that
+            costs or a threshold set; it is predicted above 0. For more classes, log-posteriors
+            up to a constant of each row, plus costs; the largest is predicted.
         """
         return self.model_.head.decide(self.model_.scores(X))  # type: ignore[no-any-return]
 
@@ -290,8 +290,8 @@ class BaseKernelDiscriminant(
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features), Dask collection or Source
-            New rows. Of a `Source`, an iterator of the results of its chunks is returned, of a
-            Dask collection a Dask array with the same partitions.
+            New rows. For a `Source` an iterator over the results of its chunks is returned, for
+            a Dask collection a Dask array with the same partitions.
 
         Returns
         -------
@@ -306,13 +306,13 @@ class BaseKernelDiscriminant(
 
     @by_chunks
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return the probability of each class; costs and thresholds do not change it.
+        """Return the probabilities of the classes, which do not depend on costs or thresholds.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features), Dask collection or Source
-            New rows. Of a `Source`, an iterator of the results of its chunks is returned, of a
-            Dask collection a Dask array with the same partitions.
+            New rows. For a `Source` an iterator over the results of its chunks is returned, for
+            a Dask collection a Dask array with the same partitions.
 
         Returns
         -------
@@ -328,8 +328,8 @@ class BaseKernelDiscriminant(
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features), Dask collection or Source
-            New rows. Of a `Source`, an iterator of the results of its chunks is returned, of a
-            Dask collection a Dask array with the same partitions.
+            New rows. For a `Source` an iterator over the results of its chunks is returned, for
+            a Dask collection a Dask array with the same partitions.
 
         Returns
         -------
@@ -340,13 +340,13 @@ class BaseKernelDiscriminant(
 
     @by_chunks
     def transform(self, X: Any) -> FloatArray:
-        """Return discriminant coordinates, in which the classes have covariance one.
+        """Return discriminant coordinates, in which the classes have unit covariance.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features), Dask collection or Source
-            New rows. Of a `Source`, an iterator of the results of its chunks is returned, of a
-            Dask collection a Dask array with the same partitions.
+            New rows. For a `Source` an iterator over the results of its chunks is returned, for
+            a Dask collection a Dask array with the same partitions.
 
         Returns
         -------
@@ -363,30 +363,29 @@ class KernelDiscriminant(BaseKernelDiscriminant):
     ----------
     kernel : kernel, str or callable, default="rbf"
         A kernel of `discernel.kernels`, the name of a scikit-learn pairwise kernel, a scikit-learn
-        Gaussian process kernel, a callable or ``"precomputed"``. ``"rbf"`` has the median
-        distance for its width.
+        Gaussian process kernel, a callable or ``"precomputed"``. ``"rbf"`` uses the median
+        distance as its width.
     criterion : {"rkda", "fdr"}, default="rkda"
-        Whose discriminant: that of [Ye08]_, whose scatter counts samples, or that of [Kim06]_, for
-        two classes, whose scatter is the sum of the class covariances.
+        The definition of the within-class scatter: ``"rkda"`` [Ye08]_ counts samples, ``"fdr"``
+        [Kim06]_, for two classes, adds up the class covariances.
     regularization : float or "loo", default="loo"
-        λ, in units of the normalised kernel, where 0 is for a kernel matrix of full rank and
-        ``statistics="loo"``; ``"loo"`` takes the one with the least
-        leave-one-out error.
+        λ, relative to the normalized kernel. ``"loo"`` minimizes the leave-one-out error. 0
+        requires a kernel matrix of full rank and ``statistics="loo"``.
     statistics, priors, class_weight, class_costs, threshold, n_components
         As in `MultipleKernelDiscriminant`.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The labels.
+        The class labels.
     regularization_ : float
         The λ used.
     combined_kernel_ : CombinedKernel
         The centred kernel between new rows and the training rows.
     discriminant_ : Discriminant
-        Directions, means and scalings.
+        Directions, class means and scalings.
     explained_variance_ratio_ : ndarray of shape (n_components,)
-        The share of the variance between the classes along each column of `transform`.
+        The share of the between-class variance along each column of `transform`.
 
     Examples
     --------
@@ -434,160 +433,160 @@ class KernelDiscriminant(BaseKernelDiscriminant):
 
 
 class MultipleKernelDiscriminant(BaseKernelDiscriminant):
-    """Kernel discriminant analysis with the best combination of candidate kernels.
+    """Kernel discriminant analysis with a learned combination of kernels.
 
     Parameters
     ----------
     kernels : "auto", "precomputed", kernel, list of kernels or dict of names to kernels
-        The candidates. ``"auto"`` is eleven Gaussian and Laplace kernels around the median
-        distance, and linear, of columns divided by their spread and perhaps scaled by a learned
-        metric; of sparse rows nine Gaussian kernels and linear, without. It takes tables with
-        categories, text and missing cells too. Other kernels take columns as they are.
-        ``"precomputed"`` takes a stack of matrices, kernels last, for X.
-        Lists and dictionaries hold kernels of `discernel.kernels`, names of scikit-learn pairwise
-        kernels, scikit-learn Gaussian process kernels or callables; ``kernel.on(columns)`` is
-        one kernel for one data source.
+        The candidate kernels. ``"auto"`` stands for eleven Gaussian and Laplace kernels around the
+        median distance and a linear kernel, on columns divided by their spread and multiplied by
+        learned scales; for sparse rows, nine Gaussian kernels and a linear one without learned
+        scales. It accepts tables with categories, text and missing cells. ``"precomputed"``
+        expects a stack of kernel matrices as X, with the kernels on the last axis. Lists and
+        dictionaries contain kernels of `discernel.kernels`, names of scikit-learn pairwise
+        kernels, scikit-learn Gaussian process kernels or callables, and use the columns unscaled;
+        ``kernel.on(columns)`` restricts a kernel to one data source.
     criterion : str or object, default="auto"
-        What makes a combination good. Convex and certified: ``"rkda"`` [Ye08]_, for any number of
-        classes, with `RKDA(shrinkage=0.1)` closer to equal weights; ``"fdr"`` [Kim06]_ and
-        ``"margin"`` [Lanckriet04]_, for two. ``"loo"`` is the leave-one-out error itself, pulled
-        towards equal weights; ``"akfd"`` [Fung04]_, ``"alignment"`` [Pothin06]_ and
-        ``"separability"`` [Yeung06]_ are those papers'; ``"uniform"`` takes the plain average,
-        and `discernel.criteria.GivenWeights` has weights of your own.
-        ``"auto"`` takes what predicts left-out rows best: of given kernels plain average, best
-        single kernel, ``"rkda"`` with shrinkage, or ``"loo"``; with ``kernels="auto"``, equal or
-        learned weights, with or without the metric. ``learned_kernel_.considered`` says why.
+        The criterion that determines the weights. ``"auto"`` selects the candidate that predicts
+        held-out rows best: for given kernels the plain average, the best single kernel,
+        ``"rkda"`` with shrinkage, or ``"loo"``; with ``kernels="auto"``, equal or learned weights,
+        with or without learned scales. ``"rkda"`` [Ye08]_, for any number of classes, and
+        ``"fdr"`` [Kim06]_ and ``"margin"`` [Lanckriet04]_, for two, are convex and certified;
+        `RKDA(shrinkage=0.1)` is closer to equal weights. ``"loo"`` minimizes the leave-one-out
+        error with a penalty on unequal weights. ``"akfd"`` [Fung04]_, ``"alignment"``
+        [Pothin06]_ and ``"separability"`` [Yeung06]_ follow these papers. ``"uniform"`` is the
+        plain average, and `discernel.criteria.GivenWeights` sets fixed weights.
     solver : {"auto", "newton", "galerkin", "sdp", "sdp_approximate", "qcqp", "silp"} or object
-        How a convex criterion is minimised. ``"auto"`` is ``"newton"`` or, for ``"rkda"`` on
-        many rows, ``"galerkin"``, which takes fewer factorisations.
-        With a solver or ``regularization="joint"``, ``criterion="auto"`` is ``"rkda"``.
+        The solver of a convex criterion. ``"auto"`` is ``"newton"`` or, for ``"rkda"`` with many
+        rows, ``"galerkin"``, which needs fewer factorizations. With a named solver or
+        ``regularization="joint"``, ``criterion="auto"`` means ``"rkda"``.
     regularization : float, "auto", "loo" or "joint", default="auto"
-        λ, in units of the normalised kernels. 0 is for a kernel matrix of full rank, and weights
-        that do not depend on λ, as of a single kernel. ``"loo"``, which is ``"auto"``, takes the λ
-        with the least leave-one-out error of a path; ``"joint"`` learns λ with the weights
-        (``"rkda"`` only).
+        λ, relative to the normalized kernels. ``"auto"`` means ``"loo"``, the λ with the least
+        leave-one-out error on a path. ``"joint"`` learns λ together with the weights (``"rkda"``
+        only). 0 requires a kernel matrix of full rank and weights that do not depend on λ, such as
+        that of a single kernel.
     statistics : {"loo", "training"}, default="loo"
-        Where class means and covariance are taken from: leave-one-out predictions, which give
-        honest probabilities, or the fit itself, as in the papers.
+        Scores from which class means and covariance are estimated: held-out predictions, for
+        calibrated probabilities, or predictions of the training rows, as in the papers.
     priors : array-like of shape (n_classes,), dict, "uniform" or None, default=None
-        Class probabilities, in the order of the sorted labels or by label, all of them; None is
-        the share of the samples.
+        Prior class probabilities, in the order of the sorted labels or by label. None uses the
+        class frequencies.
     class_weight : dict, "balanced" or None, default=None
-        What the weights of the rows of each class are multiplied by, in all that is learned. A
-        dictionary goes by label, 1 where not said; ``"balanced"`` makes all classes weigh the
-        same, rare or not. Unlike ``class_costs`` it changes probabilities too: they are those
-        of classes that are as frequent as their weights say.
+        Factors for the sample weights of each class, in everything that is learned. Labels missing
+        from the dictionary have the factor 1; ``"balanced"`` gives all classes the same total
+        weight. Unlike ``class_costs`` this changes the probabilities, which then assume class
+        frequencies in proportion to these weights.
     class_costs : array-like of shape (n_classes,), dict, "balanced" or None, default=None
-        What misclassifying a sample of each class costs. A dictionary goes by label, 1 where not
-        said; ``"balanced"`` is n_samples / (n_classes × samples of the class), so that rare
-        classes cost more.
+        Costs of misclassifying a sample of each class. Labels missing from the dictionary have
+        the cost 1; ``"balanced"`` is n_samples / (n_classes × samples of the class).
     threshold : float or "roc", optional
-        Two classes: the probability from which the second is predicted. ``"roc"`` chooses it for
-        the largest difference of true and false positive rate.
+        For two classes, the probability from which the second class is predicted. ``"roc"``
+        maximizes the difference of true and false positive rates.
     n_components : int, optional
-        The columns of `transform`, at most n_classes − 1; a kernel of lower rank, such as that of
-        few features, has fewer.
+        Number of columns of `transform`, at most n_classes − 1 and the rank of the kernel.
     tol : float, default=1e-6
-        The relative duality gap to certify.
+        Tolerance of the relative duality gap.
     max_iter : int, optional
-        The limit of the solver's iterations for one λ; by default its own. Those of ``"newton"``
-        are its steps, however many kernels there are.
+        Maximum number of iterations of the solver for one λ. For ``"newton"`` these are Newton
+        steps, whatever the number of kernels.
     random_state : int or RandomState, optional
-        Where there are more than 500, draws the rows that ``"auto"`` searches on and those that λ
-        is first looked for on; None is 0.
+        With more than 500 rows, draws the rows on which ``"auto"`` searches and on which λ is
+        first searched. None means 0.
     bank : str or object, default="auto"
-        How kernels are computed: a name, or an object of `discernel.bank` that has its numbers,
-        such as ``LowRank(500)``, ``Tiled(memory="2GB")`` or ``AutoBank(memory="1GB")``. The memory
-        is the room for kernel matrices, 256 MiB by default; two matrices of n_samples² numbers
-        are needed beside it, with ``"iterative"`` and ``"lowrank"`` none. With a convex criterion
-        and λ given, ``"auto"`` takes a quarter: few passes do not pay for a large stack.
-        ``"dense"`` keeps all matrices. ``"tiled"`` computes tiles anew whenever they are
-        needed, in memory that does not grow with the number of kernels.
-        ``"factored"`` keeps factors, exact to rounding, which are small for smooth kernels of few
-        features. ``"iterative"`` makes no matrix of n_samples² numbers at all: systems are solved
-        by conjugate gradients on tiles, as exactly as by a factorisation, and gaps are certified
-        as with one. Leave-one-out predictions are then estimates, good to about two hundredths for
-        λ from 1e-3 on, and weights cannot be learned by ``"loo"`` or ``"margin"``.
-        ``"distributed"`` is the same on the workers of the active ``distributed.Client``, of which
-        each has all rows. ``"lowrank"`` approximates kernels by Nyström features: time grows with
-        the number of rows and not with its square or cube, and the model keeps landmarks instead
-        of training rows; ``low_rank_loss_`` says what that costs, and features that do not fit
-        into the memory, n_samples × rank numbers, are summed up, chunk by chunk. The rank is that
-        of all kernels together, by default 1,500, or what there is room for; with
-        ``kernels="auto"`` it is the number of landmarks.
-        ``"auto"`` keeps matrices that fit into the memory and factors many kernels of low rank. Of
-        more rows it takes the fastest exact way that memory and time allow, else a low rank;
-        ``forecast_`` says why.
+        How kernels are computed: a name, or an object of `discernel.bank` with a memory limit or
+        rank, such as ``LowRank(500)``, ``Tiled(memory="2GB")`` or ``AutoBank(memory="1GB")``. The
+        memory limit, 256 MiB by default, is for kernel matrices; exact factorizations need two
+        matrices of n_samples² numbers besides.
+
+        - ``"dense"`` keeps all matrices.
+        - ``"tiled"`` recomputes tiles when they are needed, so memory does not grow with the
+          number of kernels.
+        - ``"factored"`` keeps low-rank factors, exact to rounding, of smooth kernels of few
+          features.
+        - ``"iterative"`` needs no matrix of n_samples² numbers: it solves systems by conjugate
+          gradients on tiles, and certifies gaps as with a factorization. Leave-one-out
+          predictions are then estimates, with an error of about 2 % for λ ≥ 1e-3, and the criteria
+          ``"loo"`` and ``"margin"`` are not available.
+        - ``"distributed"`` does the same on the workers of the active ``distributed.Client``, each
+          of which holds all rows.
+        - ``"lowrank"`` approximates kernels by Nyström features. Time grows linearly with the
+          number of rows, and the model keeps landmarks instead of training rows.
+          ``low_rank_loss_`` reports the loss. Features that do not fit into the memory limit are
+          summed chunk by chunk. The rank, of all kernels together, is 1,500 by default or what
+          fits; with ``kernels="auto"`` it is the number of landmarks.
+        - ``"auto"`` keeps matrices that fit into the memory limit (a quarter of it for a convex
+          criterion with λ given) and factors many kernels of low rank. With more rows it selects
+          the fastest exact method that memory and time allow, or else ``"lowrank"``;
+          ``forecast_`` has the reason.
     max_time : float or str, optional
-        A deadline, in seconds or as ``"90s"``, ``"10m"`` or ``"1.5h"``. The fit goes in stages:
-        equal weights on 500 rows first, then more rows, a higher rank and learned weights as long
-        as there is time. What is asked for by name is kept; a solver that runs out of time stops
-        with its present weights. ``plan_`` says what was done. Without a deadline, an exact fit
-        may take ten minutes. `partial_fit` has no deadline.
+        Deadline in seconds, or as ``"90s"``, ``"10m"`` or ``"1.5h"``. The fit proceeds in stages:
+        equal weights on 500 rows, then more rows, a higher rank and learned weights as time
+        allows. Parameters that you set are kept; a solver that runs out of time stops with its
+        current weights. ``plan_`` lists the stages. Without a deadline, an exact fit may take ten
+        minutes. `partial_fit` ignores the deadline.
     device : str, optional
-        Where the work that grows with the square of the rows is done: ``"cuda"``, ``"cuda:1"`` or
-        another device of PyTorch. By default that of X, which is the processor for all but arrays
-        of PyTorch and CuPy on another device. Systems are factored there in single precision and
-        refined in double: gaps are those of double precision. `to_cpu` gives a model that needs
-        no device. ``bank`` must then be ``"auto"``, ``"iterative"`` or ``"lowrank"``; of given
-        matrices ``"auto"`` or ``"dense"``.
+        Device for the work that grows with the square of the rows: ``"cuda"``, ``"cuda:1"`` or
+        another device of PyTorch. The default is the device of X. Systems are factored in single
+        precision and refined in double, and gaps are computed in double precision. `to_cpu`
+        returns a model that needs no device. ``bank`` must be ``"auto"``, ``"iterative"`` or
+        ``"lowrank"``; for given matrices ``"auto"`` or ``"dense"``.
     verbose : bool, default=False
-        Whether to say which bank was chosen, with the memory and time to expect, and to show how
-        far the fit is. Without it, fits of two minutes or more warn.
+        Whether to print the chosen bank, the expected memory and time, and the progress. Without
+        it, fits expected to take two minutes or more emit a warning.
     callback : callable, optional
-        Called with a `Progress` once per iteration; of rows in chunks, with a `RowProgress` once
-        per chunk.
+        Called with a `Progress` once per iteration, and with a `RowProgress` once per chunk if
+        rows are read in chunks.
 
     Attributes
     ----------
     kernel_weights_ : ndarray of shape (n_kernels,)
-        At least 0, summing to 1, over the normalised kernels.
+        Weights of the normalized kernels, at least 0 and summing to 1.
     kernel_names_ : list of str
-        What the weights belong to.
+        Names of the kernels, in the order of the weights.
     regularization_ : float
-        The λ used, chosen or learned.
+        The λ used, given, chosen or learned.
     gap_ : float or None
-        The certified relative duality gap: how far from the optimum the weights can be at most.
-        None where the criterion is not convex.
+        The certified relative duality gap, a bound on the distance of the weights from the
+        optimum. None if the criterion is not convex.
     learned_kernel_ : LearnedKernel
-        Everything the solver said.
+        The complete result of the solver; ``considered`` lists the candidates of ``"auto"``.
     forecast_ : Stage or None
-        The bank that was chosen and why, with the time and memory that were expected; None for
-        few rows, unless `verbose`.
+        The chosen bank, the reason, and the expected time and memory. None for few rows, unless
+        `verbose`.
     plan_ : FitPlan
-        How the fit was computed, and why: the stages that were run, with the time of each.
+        How the fit was computed, and why: the stages with their times.
     encoder_ : TableEncoder or None
-        What became of the columns of a table; None where they are plain numbers.
+        The encoding of the columns of a table. None for plain numbers.
     feature_importances_, feature_importances_std_ : ndarray of shape (n_features,)
-        How much worse the log-loss of training rows gets, each left out of the fit, when a column
-        that was given holds the value of another row: shares at least 0, summing to 1, and their
-        standard errors over rows. They are of the model that predicts, whatever kernels it has.
-        What may be chance is shrunk towards 0. Where no column helps beyond chance, shares are
-        those of the squared change of the scores; where predictions depend on no column, all are
-        0. Sparse rows and precomputed kernels have none.
+        Increase of the log-loss of held-out training rows when the cells of a column come from
+        other rows, as shares that are at least 0 and sum to 1, and their standard errors. They
+        describe the model that predicts, whatever its kernels. Increases that may be due to chance
+        are shrunk towards 0. If no column helps beyond chance, the shares are those of the squared
+        change of the scores; if predictions depend on no column, all are 0. Not available for
+        sparse rows and precomputed kernels.
     metric_ : Metric
-        The scales of columns that ``kernels="auto"`` considered for dense rows; the chosen
-        candidate says to which power it uses them.
+        The column scales that ``kernels="auto"`` learned on dense rows. The chosen candidate
+        records the power to which it uses them.
     streamed_ : Streamed
-        Of a fit to rows in chunks, and of `partial_fit`: how many rows, those of the sample, the
-        landmarks, and how much of the kernel these have. ``bank_`` is then ``"stream"``, and what
-        ``learned_kernel_`` certifies is of rows of the sample.
+        After a fit to rows in chunks or `partial_fit`: the number of rows, of sampled rows and of
+        landmarks, and the share of the kernel's variance that the landmarks capture. ``bank_`` is
+        then ``"stream"``, and ``learned_kernel_`` refers to the sample.
     expected_ : Expectation or None
-        What to expect of new rows: accuracy with an interval, log-loss, and of which rows. None
-        with ``statistics="training"``, which predicts no rows without their labels, and while
-        `partial_fit` has rows of one class only.
+        The performance to expect on new rows: accuracy with an interval, log-loss, and the rows
+        they were estimated on. None with ``statistics="training"``, and while `partial_fit` has
+        seen only one class.
     classes_ : ndarray of shape (n_classes,)
-        The labels.
+        The class labels.
     combined_kernel_ : CombinedKernel or CombinedFeatures
         The centred learned kernel between new rows and the training rows; with
         ``bank="lowrank"``, the centred features of new rows.
     low_rank_loss_ : LowRankLoss or None
-        What ``bank="lowrank"`` lost: share of the trace, objective, errors of left-out rows. None
-        for other banks.
+        The loss of ``bank="lowrank"``: captured share of the trace, change of the objective,
+        held-out errors. None for other banks.
     discriminant_ : Discriminant
-        Directions, means and scalings.
+        Directions, class means and scalings.
     explained_variance_ratio_ : ndarray of shape (n_components,)
-        The share of the variance between the classes along each column of `transform`.
+        The share of the between-class variance along each column of `transform`.
 
     Examples
     --------

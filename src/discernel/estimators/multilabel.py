@@ -36,11 +36,11 @@ class LabelsHead(Head):
     Attributes
     ----------
     discriminants : dict of int to Discriminant
-        That of every label which varies over the training rows, by its position.
+        Discriminants of all labels that vary in the training rows, by position.
     shares : ndarray of shape (n_labels,)
         The share of the training rows that have each label.
     is_multilabel : bool
-        Whether rows may have any number of labels.
+        Whether y has one column for each label.
     """
 
     discriminants: dict[int, Discriminant]
@@ -77,13 +77,12 @@ class LabelsHead(Head):
 
 
 class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelEstimator):
-    """Tell for every label which rows have it; all labels share one learned kernel and one λ.
+    """Multi-label kernel discriminant analysis with one learned kernel for all labels.
 
-    One program over all labels together, which [Ye08]_ leaves as future work, gives the weights;
-    each label then has a two-class discriminant of its own, and all of them cost one
-    factorisation. Labels count the same, rare or frequent. `fit` takes a column of 0 and 1 per
-    label for y. Given one class a row instead, it is one class against the rest, and the most
-    probable class is predicted.
+    One program over all labels, which [Ye08]_ leaves as future work, determines the weights and λ.
+    Each label then has its own two-class discriminant; all of them need only one factorization.
+    Labels have equal influence, rare or frequent. y has one 0/1 column for each label. If y holds
+    one class for each row instead, the method is one-vs-rest and predicts the most probable class.
 
     Parameters
     ----------
@@ -94,7 +93,7 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelEstimator):
     solver, regularization
         As in `MultipleKernelDiscriminant`.
     class_weight : dict, "balanced" or None, default=None
-        Where rows have one class: what the weights of the rows of each are multiplied by, as in
+        Factors for the sample weights of each class, if each row has one class, as in
         `MultipleKernelDiscriminant`.
     tol, max_iter, random_state, bank, max_time, device, verbose, callback
         As in `MultipleKernelDiscriminant`.
@@ -102,25 +101,25 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelEstimator):
     Attributes
     ----------
     classes_ : ndarray of shape (n_labels,)
-        The positions of the labels, or the classes.
+        Positions of the labels, or the classes.
     multilabel_ : bool
-        Whether rows may have any number of labels.
+        Whether y has one column for each label.
     kernel_weights_ : ndarray of shape (n_kernels,)
-        At least 0, summing to 1, over the normalised kernels.
+        Weights of the normalized kernels, at least 0 and summing to 1.
     kernel_names_ : list of str
-        What the weights belong to.
+        Names of the kernels, in the order of the weights.
     regularization_ : float
-        The λ used, chosen or learned.
+        The λ used, given, chosen or learned.
     gap_ : float or None
-        The certified relative duality gap; None where the criterion is not convex.
+        The certified relative duality gap; None if the criterion is not convex.
     learned_kernel_ : LearnedKernel
-        Everything the solver said.
+        The complete result of the solver.
     discriminants_ : dict of int to Discriminant
-        That of every label which varies over the training rows, by its position.
+        Discriminants of all labels that vary in the training rows, by position.
     combined_kernel_ : CombinedKernel
         The centred learned kernel between new rows and the training rows.
     feature_importances_, feature_importances_std_ : ndarray of shape (n_features,)
-        How much predictions of all labels together lose without each column, as in
+        Increase of the loss of all labels when the cells of a column come from other rows, as in
         `MultipleKernelDiscriminant`.
 
     Examples
@@ -135,8 +134,8 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelEstimator):
     _holds_out: ClassVar[bool] = True
     _y_checks: ClassVar[Mapping[str, Any]] = {"multi_output": True}
 
-    classes_ = view("classes", "The positions of the labels, or the classes.")
-    multilabel_ = view("head.is_multilabel", "Whether rows may have any number of labels.")
+    classes_ = view("classes", "Positions of the labels, or the classes.")
+    multilabel_ = view("head.is_multilabel", "Whether y has one column for each label.")
     discriminants_ = view("head.discriminants", "That of every label which varies.")
 
     score = score_any(ClassifierMixin.score)

@@ -27,7 +27,7 @@ class NumberHead(Head):
     Attributes
     ----------
     leave_one_out : ndarray of shape (n_samples, n_targets)
-        The prediction for each training row of the fit to all the others.
+        Prediction for each training row by the fit to all other rows.
     has_columns : bool
         Whether y had columns, and predictions have.
     """
@@ -62,17 +62,17 @@ class NumberHead(Head):
 
 
 class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator):
-    """Kernel ridge regression whose kernel weights and λ are learned; several targets share them.
+    """Kernel ridge regression with learned kernel weights and λ.
 
-    The programs are those of the classifiers with other columns to fit: y, centred, in place of
-    class scores. `fit` takes numbers for y, of shape (n_samples,) or (n_samples, n_targets).
+    The criteria are those of the classifiers, with the centred targets in place of class scores.
+    y has the shape (n_samples,) or (n_samples, n_targets); several targets share the weights and λ.
 
     Parameters
     ----------
     kernels : "auto", "precomputed", kernel, list of kernels or dict of names to kernels
         As in `MultipleKernelDiscriminant`.
     criterion : {"auto", "rkda", "loo", "uniform"} or object, default="auto"
-        As in `MultipleKernelDiscriminant`; ``"rkda"`` is here the regularised squared error.
+        As in `MultipleKernelDiscriminant`; here ``"rkda"`` is the regularized squared error.
     solver, regularization, tol, max_iter, random_state
         As in `MultipleKernelDiscriminant`.
     bank, max_time, device, verbose, callback
@@ -81,24 +81,24 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
     Attributes
     ----------
     kernel_weights_ : ndarray of shape (n_kernels,)
-        At least 0, summing to 1, over the normalised kernels.
+        Weights of the normalized kernels, at least 0 and summing to 1.
     kernel_names_ : list of str
-        What the weights belong to.
+        Names of the kernels, in the order of the weights.
     regularization_ : float
-        The λ used, chosen or learned.
+        The λ used, given, chosen or learned.
     gap_ : float or None
-        The certified relative duality gap; None where the criterion is not convex.
+        The certified relative duality gap; None if the criterion is not convex.
     learned_kernel_ : LearnedKernel
-        Everything the solver said.
+        The complete result of the solver.
     dual_coef_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
-        The expansion in the training rows.
+        Coefficients of the training rows.
     intercept_ : float or ndarray of shape (n_targets,)
-        The constant.
+        The intercept.
     leave_one_out_ : ndarray of the shape of y
-        The prediction for each training row of the fit to all the others.
+        Prediction for each training row by the fit to all other rows.
     feature_importances_, feature_importances_std_ : ndarray of shape (n_features,)
-        How much worse the squared error of training rows gets, each left out of the fit, when a
-        column is that of another row, as in `MultipleKernelDiscriminant`.
+        Increase of the squared error of held-out training rows when the cells of a column come
+        from other rows, as in `MultipleKernelDiscriminant`.
 
     Examples
     --------
@@ -147,7 +147,7 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
 
     @property
     def leave_one_out_(self) -> FloatArray:
-        """The prediction for each training row of the fit to all the others."""
+        """Prediction for each training row by the fit to all other rows."""
         return self.model_.head.shaped(self.model_.head.leave_one_out)  # type: ignore[no-any-return]
 
     @like_input

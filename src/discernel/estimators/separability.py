@@ -17,8 +17,6 @@ from sklearn.utils.validation import (
 )
 
 from discernel.arrays import Device, FloatArray, as_rows, blas_threads, squared_norms
-from discernel.bank import gram_stack
-from discernel.bank.grams import check_grams
 from discernel.discriminant import Head
 from discernel.estimators.base import (
     BaseKernelEstimator,
@@ -27,7 +25,7 @@ from discernel.estimators.base import (
     view,
 )
 from discernel.exceptions import InvalidInputError, check_count, is_word
-from discernel.kernels import RBF, Kernel, kernel_names
+from discernel.kernels import RBF, Kernel
 from discernel.learn.training import TrainingRows, check_training
 from discernel.model import Model
 from discernel.papers.separability.spectrum import Labels, Method, ReweighedSpectrum
@@ -81,7 +79,7 @@ class SpectrumHead(Head):
     Attributes
     ----------
     kernel : Kernel
-        The chosen kernel, before it was re-weighted.
+        The selected kernel, before reweighting.
     rows : array-like or None
         The training rows; None for precomputed kernels.
     labelled : ndarray of int
@@ -124,80 +122,79 @@ class SpectrumFacts:
 
 
 class SeparabilityClassifier(ClassifierMixin, BaseKernelEstimator):
-    """Learn a kernel from labelled and unlabelled rows, then classify the latter.
+    """Semi-supervised classification with a kernel of maximal class separability.
 
-    The kernel matrix of all rows keeps its leading eigenvectors and gets eigenvalues that set
-    the labelled classes apart, [Yeung06]_. The classifier is then that of nearest neighbours, or
-    any other that takes kernel matrices, fitted to the labelled rows. Data should be scaled. In y,
-    -1, None or NaN mark rows without label. A row of weight 0, labelled or not, has no say and is
-    classified as a new one.
+    The kernel matrix of all rows keeps its leading eigenvectors and gets new eigenvalues, which
+    separate the labelled classes [Yeung06]_. Nearest neighbours, or another classifier that takes
+    kernel matrices, is then fitted to the labelled rows. Scale the data. In y, -1, None or NaN mark
+    unlabelled rows. A row of weight 0 is ignored in the fit and classified like a new row.
 
     Parameters
     ----------
     kernels : "auto", "precomputed", kernel, list of kernels or dict of names to kernels
-        Candidates, one of which is chosen. ``"auto"`` are Gaussian kernels exp(−d²/σ²), with σ²
-        from an eighth to twice the mean squared distance of the rows.
+        Candidate kernels, from which one is selected. ``"auto"`` stands for Gaussian kernels
+        exp(−d²/σ²), with σ² from an eighth to twice the mean squared distance of the rows.
     method : {"closed_form", "dinkelbach", "alignment"}, default="closed_form"
-        How eigenvalues are found: ``"closed_form"`` is that of [Yeung06]_; ``"dinkelbach"`` the
-        largest ratio of the scatter between and within classes for weights with an upper limit;
-        ``"alignment"`` the spectral alignment of [Cristianini02]_.
+        How the eigenvalues are determined. ``"closed_form"`` follows [Yeung06]_; ``"dinkelbach"``
+        maximizes the ratio of between-class to within-class scatter for bounded weights;
+        ``"alignment"`` is the spectral alignment of [Cristianini02]_.
     alpha : float or str, default="auto"
         The α of the closed form; 10⁴ in the paper. ``"2*critical"`` is twice the α above which
-        the closed form is a maximum for certain. ``"auto"`` chooses from these two.
+        the closed form is certainly a maximum. ``"auto"`` selects from these two.
     cap : float, default=2.0
-        ``"dinkelbach"``: how many times its plain weight an eigenvector may have; at least 1.
+        For ``"dinkelbach"``, the maximal factor on the eigenvalue of an eigenvector; at least 1.
     share : float or "auto", default="auto"
-        The share of the trace that the eigenvectors kept have; ``"auto"`` chooses from 0.2 to
-        0.99. Much depends on it: with all eigenvectors the learned kernel is mostly noise.
+        Share of the trace in the eigenvectors that are kept; ``"auto"`` selects from 0.2 to 0.99.
+        With all eigenvectors the learned kernel would be mostly noise.
     include_plain : bool, default=True
-        Whether the plain kernel is among what is chosen from. It is then given up only for
-        something that classifies clearly more labelled rows right.
+        Whether the plain kernel is a candidate. It is then replaced only by a candidate that
+        classifies clearly more labelled rows correctly.
     n_neighbors : int, default=1
-        The neighbours that vote, also where something is to be chosen.
+        Number of neighbours, also for the selection.
     estimator : estimator, optional
-        What classifies in place of nearest neighbours, such as ``SVC(kernel="precomputed")``.
+        Classifier in place of nearest neighbours, such as ``SVC(kernel="precomputed")``.
     unlabelled : object, default=-1
-        What marks rows without label in y, as in scikit-learn's semi-supervised estimators. None
-        and NaN always do. Set it to None if -1 is a class.
+        Mark of unlabelled rows in y, as in scikit-learn's semi-supervised estimators. None and NaN
+        always mark them. Set it to None if -1 is a class.
     require_unlabelled : bool, default=True
-        Whether it is an error if all rows have labels. If False, the kernel is learned from
-        labelled rows alone, and `predict` is for new ones.
+        Whether to raise an error if all rows have labels. If False, the kernel can be learned from
+        labelled rows alone, to predict new ones.
     class_weight : dict, "balanced" or None, default=None
-        What the weights of the labelled rows of each class are multiplied by, as in
-        `MultipleKernelDiscriminant`: in the scatter, in what is chosen, and in the classifier.
-        One nearest neighbour decides alone, whatever it weighs.
+        Factors for the weights of the labelled rows of each class, as in
+        `MultipleKernelDiscriminant`: in the scatter, the selection and the classifier. They do not
+        influence a single nearest neighbour.
 
     Attributes
     ----------
     transduction_ : ndarray of shape (n_samples,)
-        The classes of all training rows, those without label among them.
+        Classes of all training rows, including the unlabelled ones.
     classes_ : ndarray of shape (n_classes,)
-        The labels.
+        The class labels.
     kernel_ : Kernel
-        The chosen kernel, before it was re-weighted.
+        The selected kernel, before reweighting.
     kernel_name_ : str
         Its name.
     spectrum_ : ReweighedSpectrum
-        The learned kernel matrix; ``method`` is ``"plain"`` where the plain kernel was kept.
+        The learned kernel matrix; ``method`` is ``"plain"`` if the plain kernel was kept.
     mu_ : ndarray of shape (n_vectors,)
         μ, the square roots of the eigenvalues.
     share_ : float
         The share of the trace, given or chosen.
     alpha_ : float or None
-        α, given or chosen; None where there is none.
+        α, given or selected; None for other methods.
     is_maximum_ : bool or None
-        Whether μ is the maximum of its program; None where there is no program.
+        Whether μ maximizes its program; None if there is no program.
     trials_ : tuple of Trial
-        What was tried on the labelled rows, the chosen one first; empty where nothing was to be
-        chosen.
+        All candidates with their scores on the labelled rows, the selected one first; empty if
+        nothing was selected.
     estimator_ : estimator
         The fitted classifier.
 
     Notes
     -----
-    Kernel, share and α are chosen by the leave-one-out accuracy of nearest neighbours on the
-    labelled rows, where the row left out has no say in μ either. With few labelled rows that is
-    a rough guide: with 20 % labelled, the default gained 9 points over the plain kernel on
+    Kernel, share and α are selected by the leave-one-out accuracy of nearest neighbours on the
+    labelled rows; the held-out row does not influence μ either. With few labelled rows this
+    estimate is rough: with 20 % labelled, the default gained 9 points over the plain kernel on
     ionosphere and lost 2 on heart disease.
 
     New rows get the eigenvectors v_r(x) = k(x, X)v_r / λ_r, which on the training rows are v_r,
@@ -266,13 +263,13 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: Any, device: Device | None) -> Model:
         """Return the model of a fit: learn the kernel and classify all rows."""
         check_count("n_neighbors", self.n_neighbors)
-        training, labels, kernels, classes = self._check_partial(X, y, sample_weight)
+        training, labels, classes = self._check_partial(X, y, sample_weight)
         target = labels.target
         final = self._final(target)
         weights = target.sample_weights
         options = {} if weights is None else {"sample_weight": weights.values}
         with blas_threads(labels.n_samples):
-            chosen, name, trials, spectrum, matrix = self._learn_kernel(training, labels, kernels)
+            chosen, name, trials, spectrum, matrix = self._learn_kernel(training, labels)
             known = target.classes[target.codes]
             final = final.fit(matrix[np.ix_(labels.rows, labels.rows)], known, **options)
             rows = None if chosen.precomputed else training.X
@@ -290,11 +287,10 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelEstimator):
         return Model(reader, None, none[:, None], none, head, classes, facts)
 
     def _learn_kernel(
-        self, training: TrainingRows, labels: Labels, kernels: list[Kernel]
+        self, training: TrainingRows, labels: Labels
     ) -> tuple[Kernel, str, tuple[Trial, ...], ReweighedSpectrum, FloatArray]:
         """Return the chosen kernel, its name, what was tried, its spectrum and the matrix."""
-        trusted = [kernel.trusted for kernel in kernels]
-        grams, names = check_grams(gram_stack(kernels, training.X), kernel_names(kernels), trusted)
+        grams, names = training.grams()
         choice = choose_reweighing(
             grams,
             labels,
@@ -307,12 +303,13 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelEstimator):
         )
         found, position = choice.spectrum, choice.kernel
         matrix = grams[position] if found.method == "plain" else found.matrix
-        return kernels[position], names[position], choice.trials, found, matrix
+        chosen = training.reader.kernels[position]
+        return chosen, names[position], choice.trials, found, matrix
 
     def _check_partial(
         self, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[TrainingRows, Labels, list[Kernel], NDArray[Any]]:
-        """Return the rows, the labels there are, the kernels and all classes, checked."""
+    ) -> tuple[TrainingRows, Labels, NDArray[Any]]:
+        """Return the rows with their kernels, the labels there are, and all classes, checked."""
         if y is None:
             check_training(self, X, None)  # says what scikit-learn says
         # Categories say which classes there should be, and an array of them would not.
@@ -328,10 +325,10 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelEstimator):
             given, self.unlabelled, required=self.require_unlabelled, weights=training.weights
         )
         target = training.among_given(labels.target, self.class_weight)
-        labels, kernels = replace(labels, target=target.seen), training.reader.kernels
         if is_word(self.kernels, "auto"):
-            kernels = _default_kernels(training.X)
-        return training, labels, kernels, target.classes
+            reader = replace(training.reader, kernels=_default_kernels(training.X))
+            training = replace(training, reader=reader)
+        return training, replace(labels, target=target.seen), target.classes
 
     def _final(self, target: ClassTarget) -> Any:
         """Return the classifier to be fitted to the labelled rows."""

@@ -46,33 +46,33 @@ class KernelHead(Head):
 
 
 class LearnedKernelTransformer(TransformerMixin, BaseKernelEstimator):
-    """Learn a kernel from labels and hand its matrix to the next step of a pipeline.
+    """Learn a kernel from class labels and pass its matrix to the next step of a pipeline.
 
-    ``transform`` returns the kernel between new rows and the training rows, which is what
-    estimators with ``kernel="precomputed"`` take, in training and in prediction, so the pipeline
-    is right under cross-validation. `fit` takes class labels for y. A row of weight 0 has no say in
-    the kernel, but a column of ``transform`` as all rows have.
+    ``transform`` returns the kernel between new rows and the training rows, as estimators with
+    ``kernel="precomputed"`` expect it, in training and in prediction. Cross-validation of the
+    pipeline is therefore correct. A row of weight 0 does not influence the kernel, but has a column
+    in the output of ``transform``.
 
     Parameters
     ----------
     kernels, criterion, solver, regularization, tol, max_iter, random_state
-        As in `MultipleKernelDiscriminant`; λ only serves the learning of the weights.
+        As in `MultipleKernelDiscriminant`; λ is only used to learn the weights.
     bank, max_time, device, verbose, callback
-        As there.
+        As in `MultipleKernelDiscriminant`.
 
     Attributes
     ----------
     kernel_weights_ : ndarray of shape (n_kernels,)
-        At least 0, summing to 1, over the normalised kernels.
+        Weights of the normalized kernels, at least 0 and summing to 1.
     kernel_names_ : list of str
-        What the weights belong to.
+        Names of the kernels, in the order of the weights.
     learned_kernel_ : LearnedKernel
-        Everything the solver said.
+        The complete result of the solver.
     combined_kernel_ : CombinedKernel
         The centred learned kernel between new rows and the training rows.
     feature_importances_, feature_importances_std_ : ndarray of shape (n_features,)
-        How much a least-squares fit of class scores with this kernel loses without each column,
-        as in `MultipleKernelDiscriminant`.
+        Importances for a least-squares fit of class scores with this kernel, as in
+        `MultipleKernelDiscriminant`.
 
     Examples
     --------
@@ -143,10 +143,9 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelEstimator):
         ndarray of shape (n_rows, n_samples)
             Centred; on the training rows, the diagonal has the mean 1, by their weights.
         """
-        model = self.model_
-        assert isinstance(model.kernel, CombinedKernel)
+        model, kernel = self.model_, self.combined_kernel_
         # Mean 1 on the diagonal, so that the C of an SVM means what it usually does.
-        return np.asarray(model.head.total * model.kernel(model.reader.read(X)))
+        return np.asarray(model.head.total * kernel(model.reader.read(X)))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return one name per training row.

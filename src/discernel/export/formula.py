@@ -43,7 +43,7 @@ def final_estimator(model: Any) -> tuple[Any, list[Any]]:
 
 
 def numpy_scorer(clf: Any, *, names: Sequence[str] | None = None) -> Scorer:
-    """Return an object that predicts as a fitted model does, with NumPy alone.
+    """Return an object that predicts like a fitted model and needs only NumPy.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ def _skl2onnx() -> Any:
 
 
 def register_onnx() -> None:
-    """Teach skl2onnx to convert our classifiers, also as the last step of a Pipeline.
+    """Register our classifiers with skl2onnx, also as the last step of a Pipeline.
 
     After it, ``skl2onnx.to_onnx`` and ``skl2onnx.convert_sklearn`` take `KernelDiscriminant` and
     `MultipleKernelDiscriminant`. The graph has the precision of its inputs: with a

@@ -29,8 +29,12 @@ class Recorded(NDArrayOperatorsMixin):
     def __init__(self, recorder: Recorder, place: int, width: int) -> None:
         self.recorder, self.place, self.width = recorder, place, width
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any) -> Recorded:
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any
+    ) -> Recorded:
         """Record an operator, or a function of NumPy that is taken entry by entry."""
+        if method != "__call__" or options:
+            raise _unknown(f"{ufunc.__name__}.{method}")
         return self.recorder.add_step(ufunc.__name__, *inputs)
 
     def __getitem__(self, key: tuple[slice, Any]) -> Recorded:
@@ -71,10 +75,7 @@ class Recorder:
     ) -> Recorded:
         """Return the value of one more step; inputs that are not recorded are constants."""
         if name not in FUNCTIONS and body is None:
-            raise InvalidInputError(
-                "A function of a kernel can be exported if it is made of numbers and of "
-                f"{', '.join(FUNCTIONS)}. Got {name!r}."
-            )
+            raise _unknown(name)
         values = [each if isinstance(each, Recorded) else self._constant(each) for each in inputs]
         if width is None:
             width = max(each.width for each in values)
@@ -94,7 +95,10 @@ class Recorder:
 
     def __getattr__(self, name: str) -> Any:
         """Return a function of NumPy that is taken entry by entry."""
-        return getattr(np, name)
+        function = getattr(np, name, None)
+        if not isinstance(function, np.ufunc):  # others would take a recorded value for an object
+            raise _unknown(name)
+        return function
 
     def clip(self, X: Recorded, min: float) -> Recorded:
         """Return the larger one of each entry and a number."""
@@ -131,3 +135,10 @@ class Recorder:
         recorder = Recorder(1, len(Z))
         body = recorder.computation(function(*recorder.given))
         return self.add_step("column_sums", X, Z, width=len(Z), body=body)
+
+
+def _unknown(name: str) -> InvalidInputError:
+    return InvalidInputError(
+        "A function of a kernel can be exported if it is made of numbers and of "
+        f"{', '.join(FUNCTIONS)}. Got {name!r}."
+    )

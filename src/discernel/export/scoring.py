@@ -22,7 +22,7 @@ from discernel.show.writing import check_place, refuse_same_file, write_file
 def write_scorer(
     clf: Any, path: str | Path, *, names: Sequence[str] | None = None
 ) -> tuple[Path, Path]:
-    """Write a fitted model as a Python file that needs NumPy and nothing else.
+    """Write a fitted model as a Python file that needs only NumPy.
 
     Parameters
     ----------

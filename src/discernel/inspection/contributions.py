@@ -74,7 +74,7 @@ class Contributions:
 def contributions(
     clf: Any, X: Any, *, background: Any = None, groups: Mapping[str, Any] | None = None
 ) -> Contributions:
-    """Explain scores of rows: the contributions of columns and sources beside a typical row.
+    """Explain the scores of rows by contributions of columns and sources.
 
     The value of a column is its Shapley value: what the score changes when the column goes from the
     typical row to the row that is explained, averaged over all orders in which columns could go. A

@@ -21,7 +21,7 @@ _SIDES = ("for", "against")
 
 @dataclass(frozen=True)
 class SimilarRows:
-    """Training rows similar to some rows, by how much they speak for a prediction or against it.
+    """Similar training rows, with their support for or against a prediction.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class SimilarRows:
 
 
 def similar_rows(clf: Any, X: Any, n: int = 5, *, side: str = "for") -> SimilarRows:
-    """Return the training rows like some rows that say most for their predictions.
+    """Return the similar training rows with the most support for a prediction.
 
     They answer "because of which rows?": a score is a sum over training rows, each of which pushes
     it by how much more the row is like it than rows are on average.

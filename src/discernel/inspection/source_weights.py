@@ -131,7 +131,7 @@ class SourceWeights:
 
 
 def weights_spread(estimator: Any, X: Any, y: Any, cv: Any = 5) -> SourceWeights:
-    """Return how much the weights of sources vary when some rows are left out.
+    """Return the variation of source weights over fits that leave out some rows.
 
     The estimator is fitted again for every split: that takes ``cv`` times as long as a fit.
 

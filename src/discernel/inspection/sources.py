@@ -66,7 +66,7 @@ class SourceImportances:
 def source_importances(
     clf: Any, X: Any = None, y: Any = None, *, groups: Mapping[str, Any] | None = None
 ) -> SourceImportances:
-    """Return the importance of each source to rows that were left out of the fit.
+    """Return the importance of each source, measured on held-out rows.
 
     What a source adds to the score of a training row, in the fit to all other rows, is known in
     closed form. Its covariance with the class of the row is what the source is worth: 0 where it is

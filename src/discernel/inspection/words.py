@@ -16,7 +16,7 @@ _LONGEST_CELL = 24
 
 
 def explain_in_words(contributions: Contributions, row: int = 0, n: int = 3) -> str:
-    """Say in two to four lines why a row has its score.
+    """Explain the score of a row in two to four lines of text.
 
     Parameters
     ----------

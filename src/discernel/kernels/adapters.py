@@ -22,15 +22,15 @@ from discernel.kernels.pairs import check_shape
 
 @dataclass(frozen=True)
 class Precomputed(Kernel):
-    """One matrix of a stack that the user computed.
+    """One matrix of a precomputed stack.
 
-    The rows given to the estimator are then the stack itself, of shape
-    (n_rows, n_training_rows, n_kernels), which cross-validation slices as it should.
+    X is then the stack itself, of shape (n_rows, n_training_rows, n_kernels), which
+    cross-validation splits correctly.
 
     Parameters
     ----------
     index : int, default=0
-        The position of the kernel on the last axis of the stack.
+        Position of the kernel on the last axis of the stack.
 
     Notes
     -----
@@ -73,16 +73,16 @@ class Precomputed(Kernel):
 
 @dataclass(frozen=True)
 class Function(Kernel):
-    """A kernel that the user computes.
+    """Kernel defined by a callable.
 
     Parameters
     ----------
     function : callable
-        ``function(X, Z)`` returns the kernel matrix of the rows of X and Z. These are an array of
-        floats; where some columns of a dataframe hold other things, such as texts, an array of
-        objects, everything as it was given; or rows of any kind in an array of objects.
+        ``function(X, Z)`` returns the kernel matrix of the rows of X and Z. These are arrays of
+        floats, or arrays of objects if some columns of a DataFrame, or the rows themselves, are
+        not numbers; objects are passed unchanged.
     thread_safe : bool, default=False
-        Whether several threads may call it at once.
+        Whether several threads may call the function at once.
 
     Examples
     --------
@@ -106,9 +106,6 @@ class Function(Kernel):
         matrix = np.asarray(self.function(X, other), dtype=np.float64)
         return check_shape(self, matrix, (n_rows(X), n_rows(other)))
 
-    def diagonal(self, X: Any) -> FloatArray:
-        return np.array([self(X[i : i + 1])[0, 0] for i in range(n_rows(X))])
-
     @property
     def name(self) -> str:
         return getattr(self.function, "__name__", repr(self.function))
@@ -124,14 +121,14 @@ def _as_sklearn_takes(X: Any) -> Any:
 
 @dataclass(frozen=True)
 class Pairwise(Kernel):
-    """A kernel of `sklearn.metrics.pairwise`, by name.
+    """Kernel of `sklearn.metrics.pairwise`, by name.
 
     Parameters
     ----------
     metric : str
         A key of ``sklearn.metrics.pairwise.PAIRWISE_KERNEL_FUNCTIONS``.
     options : tuple of (name, value), default=()
-        The options of that function, such as ``(("gamma", 0.5),)``.
+        Options of the function, such as ``(("gamma", 0.5),)``.
 
     Examples
     --------
@@ -217,11 +214,11 @@ def _frozen(value: Any) -> Hashable:
 
 @dataclass(frozen=True, eq=False)
 class GaussianProcess(Kernel):
-    """A kernel of `sklearn.gaussian_process.kernels`, as it is; it is not tuned.
+    """Kernel of `sklearn.gaussian_process.kernels` with fixed hyperparameters.
 
-    Noise, as of a ``WhiteKernel``, belongs to pairs of equal rows: k(x, z) is k(x, x) where x and z
-    are equal. scikit-learn adds it on the diagonal of ``kernel(X)`` only, so that a training row
-    that is given again would be another row; here it is the same, and equal training rows are too.
+    The noise of a ``WhiteKernel`` applies to all pairs of equal rows: k(x, z) = k(x, x) if x = z.
+    scikit-learn adds it only to the diagonal of ``kernel(X)``, and would treat a training row that
+    is predicted again as a different row.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ computes is said by its `Kernel.terms`, and everything that computes with kernel
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from numbers import Real
 from operator import attrgetter, methodcaller
 from types import FunctionType
@@ -165,7 +165,7 @@ class Kernel:
         A kernel with a name, a factor or columns has the settings of the kernel in it and those
         of its own; the parts of sums and products stand under ``left__`` and ``right__``.
         """
-        return {name: getattr(self, name) for name in self._setting_names()}
+        return {name: vars(self)[name] for name in self._setting_names()}
 
     def with_settings(self, **values: Any) -> Kernel:
         """Return the kernel with other values of some of its `settings`."""
@@ -361,20 +361,12 @@ class Kernel:
         return Named(self, name)
 
     def __add__(self, other: Kernel | float) -> Kernel:
-        if isinstance(other, Kernel):
-            return Sum(self, other)
-        if not isinstance(other, Real):
-            return NotImplemented
-        return self._plus(float(other)) if other else self  # sum(kernels) starts from 0
+        return self._joined(other, Sum, self._plus)
 
     __radd__ = __add__
 
     def __mul__(self, other: Kernel | float) -> Kernel:
-        if isinstance(other, Kernel):
-            return Product(self, other)
-        if not isinstance(other, Real):
-            return NotImplemented
-        return self._times(float(other))
+        return self._joined(other, Product, self._times)
 
     __rmul__ = __mul__
 
@@ -383,8 +375,16 @@ class Kernel:
             return NotImplemented
         return self._to_power(exponent)
 
+    def _joined(self, other: Any, pair: type[_Pair], number: Callable[[float], Kernel]) -> Kernel:
+        """Return the kernel of this one and another, or of this one and a number."""
+        if isinstance(other, Kernel):
+            return pair(self, other)
+        if not isinstance(other, Real):
+            return NotImplemented  # type: ignore[no-any-return]
+        return number(float(other))
+
     def _plus(self, constant: float) -> Kernel:
-        return Offset(self, constant)
+        return Offset(self, constant) if constant else self  # sum(kernels) starts from 0
 
     def _times(self, factor: float) -> Kernel:
         return Scaled(self, factor)
@@ -583,6 +583,8 @@ class Offset(Wrapper):
             )
 
     def _plus(self, constant: float) -> Kernel:
+        if not constant:
+            return self
         return Offset(self.kernel, self.constant + Offset(self, constant).constant)
 
     def _terms(self, view: View) -> Terms:
@@ -664,16 +666,17 @@ class Restricted(Wrapper):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Standardized(Wrapper):
-    """A kernel of columns that are each divided by their spread over the training rows.
+    """Kernel of columns divided by their spread over the training rows.
 
-    The units of columns then do not matter. A column that has one value only is left out.
+    The units of the columns then do not matter. Constant columns are ignored.
 
     Parameters
     ----------
     kernel : Kernel
-        The kernel, of distances or inner products.
+        A kernel of distances or inner products.
     spreads : tuple of float, optional
-        One number per column; by default, and after `resolve`, those of the training rows.
+        One number for each column; by default, and after `resolve`, the spreads of the training
+        rows.
 
     Examples
     --------

@@ -173,7 +173,7 @@ class DistanceKernel(Kernel):
     Exactly one of the fields but ``scales`` is given; which one says which convention is meant.
     """
 
-    #: The pairwise matrix, the function of it, and the power p.
+    #: The pairwise matrix, the function of it, the power p, and the fields of which one is given.
     pair: ClassVar[PairKind] = SQUARED
     function: ClassVar[type[Decay]] = Decay
     power: ClassVar[int] = 1
@@ -183,13 +183,13 @@ class DistanceKernel(Kernel):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scales", _as_scales(self.scales))
-        fields = self._conventions()
-        given = {name: value for name, value in fields.items() if value is not None}
+        values = {name: vars(self)[name] for name in self.differentiable}
+        given = {name: value for name, value in values.items() if value is not None}
         if not given:
             object.__setattr__(self, "width", "median")
         elif len(given) > 1:
             raise InvalidInputError(
-                f"{type(self).__name__} takes exactly one of {list(fields)}. Got {given}."
+                f"{type(self).__name__} takes exactly one of {list(values)}. Got {given}."
             )
         for name, value in given.items():
             if isinstance(value, str) and name != "gamma":
@@ -200,20 +200,16 @@ class DistanceKernel(Kernel):
                     f"The {name} of {type(self).__name__} must be {choices}. Got {value!r}."
                 )
 
-    def _conventions(self) -> dict[str, Any]:
-        """Return the fields of which one is given."""
-        return {name: value for name, value in self.settings.items() if name != "scales"}
-
     def _given(self) -> tuple[str, Any, float | None]:
         """Return the name and value of the field that was given, and the factor of a median."""
-        name, value = next(each for each in self._conventions().items() if each[1] is not None)
+        name = next(name for name in self.differentiable if vars(self)[name] is not None)
+        value = vars(self)[name]
         return name, value, median_factor(value) if isinstance(value, str) else None
 
     def _with(self, kind: str, values: dict[str, Any]) -> Kernel:
         # One is given at a time: a new one takes the place of the old one.
-        names = self._conventions()
-        given = any(values.get(name) is not None for name in names)
-        return replace(self, **(dict.fromkeys(names) if given else {}) | values)
+        given = any(values.get(name) is not None for name in self.differentiable)
+        return replace(self, **(dict.fromkeys(self.differentiable) if given else {}) | values)
 
     def _resolve(self, X: Any, frame: Any | None, known: Known) -> Kernel:
         name, _, factor = self._given()
@@ -259,7 +255,7 @@ class DistanceKernel(Kernel):
 
 @dataclass(frozen=True, repr=False)
 class RBF(DistanceKernel):
-    """The Gaussian kernel, in the convention its parameter names.
+    """Gaussian kernel; the name of the parameter selects the convention.
 
     ======================== ======================== =================================
     given                    k(x, z)                  used by
@@ -275,10 +271,10 @@ class RBF(DistanceKernel):
         A number, ``"median"`` (the median distance of the training set) or a multiple of it
         such as ``"0.5*median"``. Without any parameter, ``width="median"``.
     gamma : float, optional
-        The factor of the squared distance.
+        Factor of the squared distance.
     scales : sequence of float, optional
-        A factor per column, at least 0: Σ s_l² (x_l − z_l)² stands for ‖x − z‖². A column of
-        scale 0 is left out. The median is that of the scaled rows.
+        One factor for each column, at least 0: ‖x − z‖² becomes Σ s_l² (x_l − z_l)². A column of
+        scale 0 is ignored. The median refers to the scaled rows.
 
     Examples
     --------
@@ -296,7 +292,7 @@ class RBF(DistanceKernel):
 
 @dataclass(frozen=True, repr=False)
 class Exponential(DistanceKernel):
-    """The exponential kernel, of the distance itself and not of its square.
+    """Exponential kernel of the distance, not of its square.
 
     ========================= ===================== ===========================
     given                     k(x, z)               note
@@ -312,7 +308,7 @@ class Exponential(DistanceKernel):
     gamma : float, optional
         The factor of the distance.
     scales : sequence of float, optional
-        A factor per column, at least 0, as in `RBF`.
+        One factor for each column, at least 0, as in `RBF`.
 
     Examples
     --------
@@ -332,7 +328,7 @@ class Exponential(DistanceKernel):
 
 @dataclass(frozen=True, repr=False)
 class Laplace(DistanceKernel):
-    """The Laplace kernel of the 1-norm, ``‖x − z‖₁ = Σ |x_l − z_l|``.
+    """Laplace kernel of the 1-norm, ``‖x − z‖₁ = Σ |x_l − z_l|``.
 
     ===================== ======================== =================================
     given                 k(x, z)                  note
@@ -341,8 +337,8 @@ class Laplace(DistanceKernel):
     ``Laplace(gamma=g)``  exp(−g ‖x − z‖₁)         scikit-learn's ``laplacian``
     ===================== ======================== =================================
 
-    Beside `RBF`, it follows steps and corners along single columns, and columns of pure noise
-    disturb it less.
+    Compared with `RBF`, it fits steps along single columns better and is less sensitive to columns
+    of noise.
 
     Parameters
     ----------
@@ -352,8 +348,8 @@ class Laplace(DistanceKernel):
     gamma : float, optional
         The factor of the distance.
     scales : sequence of float, optional
-        A factor per column, at least 0: ``Σ s_l |x_l − z_l|`` stands for ‖x − z‖₁. A column of
-        scale 0 is left out. The median is that of the scaled rows.
+        One factor for each column, at least 0: ‖x − z‖₁ becomes ``Σ s_l |x_l − z_l|``. A column of
+        scale 0 is ignored. The median refers to the scaled rows.
 
     Examples
     --------
@@ -369,9 +365,9 @@ class Laplace(DistanceKernel):
 
 @dataclass(frozen=True, repr=False)
 class ChiSquared(DistanceKernel):
-    """The exponential kernel of the χ² distance of histograms.
+    """Exponential kernel of the χ² distance of histograms.
 
-    χ²(x, z) = Σ (x_l − z_l)² / (x_l + z_l), of counts or shares of at least 0.
+    χ²(x, z) = Σ (x_l − z_l)² / (x_l + z_l), for non-negative counts or frequencies.
 
     ======================== ======================= ==========================================
     given                    k(x, z)                 note
@@ -380,7 +376,7 @@ class ChiSquared(DistanceKernel):
     ``ChiSquared(gamma=g)``  exp(−g χ²(x, z))        scikit-learn's ``chi2``
     ======================== ======================= ==========================================
 
-    Rows are taken as they are: divide them by their sums first if only shares matter.
+    Rows are not normalized: divide them by their sums first if only frequencies matter.
 
     Parameters
     ----------
@@ -390,7 +386,7 @@ class ChiSquared(DistanceKernel):
     gamma : float, optional
         The factor of the distance.
     scales : sequence of float, optional
-        A factor per column, at least 0, which multiplies its term.
+        One factor for each column, at least 0, which multiplies its term.
 
     Examples
     --------

@@ -58,15 +58,14 @@ class Linear(Kernel):
 
 @dataclass(frozen=True)
 class Polynomial(Kernel):
-    """The polynomial kernel (coef0 + gamma ⟨x, z⟩)^degree, as in [Pothin06]_ with coef0 = 1.
+    """Polynomial kernel (coef0 + gamma ⟨x, z⟩)^degree, as in [Pothin06]_ with coef0 = 1.
 
     Parameters
     ----------
     degree : int, default=2
         The degree, at least 1.
     gamma : float or None, default=1.0
-        The factor of the inner product, positive. None is one over the number of features, as in
-        scikit-learn, fixed on the training rows.
+        Factor of the inner product, positive. None means 1 / n_features, as in scikit-learn.
     coef0 : float, default=1.0
         The constant, at least 0.
 
@@ -119,7 +118,7 @@ class Polynomial(Kernel):
 
 @dataclass(frozen=True)
 class Cosine(Kernel):
-    """The cosine of the angle between two rows; 0 with a row of zeros.
+    """Cosine of the angle between two rows; 0 for a row of zeros.
 
     Examples
     --------

@@ -82,24 +82,24 @@ def rbf_ladder(
 
 
 def feature_kernels(columns: Any, kernel: Any = "rbf") -> dict[str, Kernel]:
-    """Return one kernel per feature, or per group of features, by name.
+    """Return one kernel for each feature, or for each group of features, by name.
 
-    With a criterion that makes weights zero, such as ``"rkda"``, learning their combination is
-    the selection of features that [Fung04]_ leaves as future work. The weights are no importances:
-    the smaller λ is, the more features of pure noise get weight.
+    With a criterion of sparse weights, such as ``"rkda"``, learning their combination selects
+    features, which [Fung04]_ leaves as future work. Weights are not importances: the smaller λ is,
+    the more features of pure noise get weight.
 
     Parameters
     ----------
     columns : int, dataframe, sequence of columns, or mapping of group name to columns
-        The number of features, a dataframe with all of them, or which: whatever ``kernel.on``
-        takes for one column. A mapping makes one kernel per group.
+        The number of features, a DataFrame, or a sequence of columns as in ``kernel.on``. A mapping
+        makes one kernel for each group.
     kernel : kernel, str or callable, default="rbf"
-        What each of them gets; ``"rbf"`` takes the median distance within the feature.
+        The kernel of each feature; ``"rbf"`` uses the median distance within the feature.
 
     Returns
     -------
     dict of str to Kernel
-        To be given to an estimator as its ``kernels``.
+        Kernels for the parameter ``kernels`` of an estimator.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def feature_kernels(columns: Any, kernel: Any = "rbf") -> dict[str, Kernel]:
 
 
 def as_kernel(kernel: Any) -> Kernel:
-    """Return the kernel that is meant.
+    """Convert a name, callable or scikit-learn kernel to a kernel.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def as_kernel(kernel: Any) -> Kernel:
 
 
 def as_kernels(kernels: Any, *, n_precomputed: int = 1) -> list[Kernel]:
-    """Return the candidate kernels that are meant.
+    """Convert the parameter ``kernels`` of an estimator to a list of kernels.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def as_kernels(kernels: Any, *, n_precomputed: int = 1) -> list[Kernel]:
 
 
 def resolve_kernels(kernels: Sequence[Kernel], X: Any, frame: Any | None = None) -> list[Kernel]:
-    """Return kernels with everything that depends on the training set fixed.
+    """Return kernels with all values that depend on the training set fixed.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ def resolve_kernels(kernels: Sequence[Kernel], X: Any, frame: Any | None = None)
 
 
 def kernel_names(kernels: Sequence[Kernel]) -> list[str]:
-    """Return one name per kernel, made different where two are the same.
+    """Return one name for each kernel, with duplicates made distinct.
 
     Parameters
     ----------

@@ -72,23 +72,22 @@ class _KnownRows:
 
 @dataclass(frozen=True, repr=False)
 class WhereKnown(Wrapper, PairKind):
-    """A kernel of a source that some rows lack; such a row says nothing through it.
+    """Kernel of a source that some rows lack.
 
-    A row lacks a source if all cells of its columns are missing (NaN, None, ``pd.NA``). In place of
-    its features it has the mean of those of the training rows that have the source: nothing is
-    known but what is known of all. With the features φ of the kernel, and φ̄ their mean over the
-    training rows that have the source, the kernel is ⟨φ̃(x), φ̃(z)⟩, where φ̃(x) is φ(x), or φ̄ for
-    a row that lacks it. It is positive semidefinite, and of centred kernels such a row is 0. New
-    rows may lack the source too.
+    A row lacks a source if all cells of its columns are missing (NaN, None, ``pd.NA``), in training
+    or in prediction. Its features are replaced by φ̄, the mean features of the training rows that
+    have the source. The kernel is ⟨φ̃(x), φ̃(z)⟩, where φ̃(x) is φ(x), or φ̄ for a row that lacks the
+    source. It is positive semidefinite, and after centring such a row is 0: the source does not
+    influence it.
 
-    Of a row that has some cells of a source and lacks others, which must be numbers, the latter
-    become the median of their column over the training rows.
+    If a row lacks only some cells of a source, these must be numbers, and become the column medians
+    of the training rows.
 
     Parameters
     ----------
     kernel : Kernel
-        The kernel of the source. What it takes from the training rows, such as a median width, it
-        takes from those that have the source.
+        The kernel of the source. Values that depend on the training rows, such as a median width,
+        are computed on those that have the source.
     reference : optional
         The training rows that have the source, after `resolve`. Not for the user.
 
@@ -170,17 +169,23 @@ class WhereKnown(Wrapper, PairKind):
     # ---- matrices ----------------------------------------------------------------------------
 
     def rows(self, X: Any, like: Any | None = None) -> Any:
-        found = self.training
         filled, missing = self._filled(np.asarray(X) if isinstance(X, list) else X)
-        means = np.full(len(missing), found.means.mean())
         prepared = KernelSet([self.kernel]).prepare(filled, None if like is None else like.prepared)
         # Where no row of the others lacks the source, what these are with one is not asked for.
+        means = np.zeros(len(missing))
         if like is None or like.missing.any():
-            if found.has(there := filled[~missing]):
-                means[~missing] = found.means
-            elif len(there):
-                means[~missing] = _means(self.kernel, there, found.rows)
+            means = self._means(filled, missing)
         return _KnownRows(prepared, missing, means)
+
+    def _means(self, filled: Any, missing: NDArray[np.bool_]) -> FloatArray:
+        """Return what rows are with one that lacks the source: means over the training rows."""
+        found, there = self.training, filled[~missing]
+        means = np.full(len(missing), found.means.mean())
+        if found.has(there):
+            means[~missing] = found.means
+        elif len(there):
+            means[~missing] = _means(self.kernel, there, found.rows)
+        return means
 
     def tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
         other = X if Z is None else Z
@@ -198,12 +203,8 @@ class WhereKnown(Wrapper, PairKind):
             return None
         cells = xp.isnan(X)
         new, (stored, missing) = xp.where(cells, found.medians, X), self._filled(Z)
-        there, terms = stored[~missing], self.kernel.terms()
-        has_all = found.has(there)
-        # Of both rows that lack the source, the mean over all pairs of training rows that have it.
-        means = np.full(len(stored), found.means.mean())
-        if len(there):
-            means[~missing] = found.means if has_all else _means(self.kernel, there, found.rows)
+        has_all, terms = found.has(stored[~missing]), self.kernel.terms()
+        means = self._means(stored, missing)
         if (matrix := formula_of(terms, new, stored, xp)) is None:
             return None
         if missing.any():

@@ -173,20 +173,20 @@ class _StringKernel(SimilarityKernel):
 
 @dataclass(frozen=True, repr=False)
 class Spectrum(_StringKernel):
-    """The k-mer kernel of sequences: how often two of them have the same k characters in a row.
+    """Spectrum kernel of sequences: counts k-mers that two sequences share.
 
-    ``φ(x)`` counts every piece of k characters of the string x [Leslie02]_. Characters may be any,
-    and a small letter is not the same as its capital.
+    ``φ(x)`` counts every substring of k characters of the string x [Leslie02]_. All characters are
+    allowed, and case matters.
 
     Parameters
     ----------
     k : int, default=3
         The number of characters.
     up_to : bool, default=False
-        Whether shorter pieces, of 1 to k characters, count too.
+        Whether to count shorter substrings, of 1 to k characters, too.
     normalize : bool, default=True
-        Whether ``⟨φ(x), φ(z)⟩`` is divided by ``‖φ(x)‖ ‖φ(z)‖``, so that k(x, x) is 1. A string
-        of fewer characters has no pieces: it is 0 with all.
+        Whether to divide ``⟨φ(x), φ(z)⟩`` by ``‖φ(x)‖ ‖φ(z)‖``, so that k(x, x) is 1. The kernel
+        values of a string shorter than k are 0.
 
     Examples
     --------
@@ -216,17 +216,17 @@ class Spectrum(_StringKernel):
 
 @dataclass(frozen=True, repr=False)
 class NGram(_StringKernel):
-    """The kernel of character n-grams: how often two texts have the same few characters in a row.
+    """Character n-gram kernel of text: counts substrings that two texts share.
 
-    It needs neither words nor a dictionary: endings, compounds and misspellings share most of
-    their pieces. Blanks in a row, and ends of lines, count as one blank.
+    It needs neither words nor a dictionary: inflected, compound and misspelled words share most of
+    their n-grams. Runs of blanks and line breaks count as one blank.
 
     Parameters
     ----------
     n : int or pair of int, default=(2, 4)
-        The number of characters, or the least and the most.
+        Number of characters, or the smallest and the largest number.
     lowercase : bool, default=True
-        Whether capitals are made small.
+        Whether to convert text to lower case.
     normalize : bool, default=True
         As in `Spectrum`.
 
@@ -284,16 +284,16 @@ class _SharedPart(SimilarityKernel):
 
 @dataclass(frozen=True, repr=False)
 class Jaccard(_SharedPart):
-    """The share that two sets have in common, ``|A ∩ B| / |A ∪ B|``.
+    """Jaccard similarity of two sets, ``|A ∩ B| / |A ∪ B|``.
 
-    Two empty sets are the same: 1. A set is a cell that holds a set, list or tuple of anything
-    that a dictionary takes for a key, or a row of columns of 0 and 1.
+    The similarity of two empty sets is 1. A set is a cell with a set, list or tuple of hashable
+    items, or a row of 0/1 columns.
 
     Parameters
     ----------
     separator : str, optional
-        What stands between the items of a set that is written as text, such as ``";"``. Blanks
-        around items do not count, and an empty text is an empty set.
+        Separator of the items of a set that is written as text, such as ``";"``. Blanks around
+        items are ignored, and empty text is an empty set.
 
     Examples
     --------
@@ -357,10 +357,10 @@ def _is_numbers(X: Any) -> bool:
 
 @dataclass(frozen=True, repr=False)
 class Tanimoto(_SharedPart):
-    """The share that two rows of counts have in common, ``⟨x, z⟩ / (‖x‖² + ‖z‖² − ⟨x, z⟩)``.
+    """Tanimoto similarity of two rows of counts, ``⟨x, z⟩ / (‖x‖² + ‖z‖² − ⟨x, z⟩)``.
 
-    Of rows of 0 and 1, such as the fingerprints of molecules [Ralaivola05]_, it is `Jaccard`. Two
-    rows of zeros are the same: 1.
+    For 0/1 rows, such as molecular fingerprints [Ralaivola05]_, it equals `Jaccard`. The similarity
+    of two rows of zeros is 1.
 
     Examples
     --------
@@ -374,10 +374,9 @@ class Tanimoto(_SharedPart):
 
 @dataclass(frozen=True, repr=False)
 class Matching(SimilarityKernel):
-    """The share of columns in which two rows have the same value, for columns of categories.
+    """Share of categorical columns in which two rows have the same value.
 
-    Values may be anything that a dictionary takes for a key. Missing cells (NaN, None, ``pd.NA``)
-    are a value of their own.
+    Values may be any hashable objects. Missing cells (NaN, None, ``pd.NA``) count as one value.
 
     Examples
     --------
@@ -414,13 +413,13 @@ class Matching(SimilarityKernel):
 
 @dataclass(frozen=True, repr=False)
 class Intersection(SimilarityKernel):
-    """The part that two histograms have in common, Σ min(x_l, z_l).
+    """Histogram intersection kernel, Σ min(x_l, z_l).
 
     Parameters
     ----------
     shares : bool, default=True
-        Whether every row is first divided by its sum, so that k(x, x) is 1. A row of zeros stays
-        one, and is 0 with all.
+        Whether to divide every row by its sum first, so that k(x, x) is 1. A row of zeros is not
+        divided; its kernel values are 0.
 
     Examples
     --------
@@ -453,19 +452,19 @@ class Intersection(SimilarityKernel):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Lookup(SimilarityKernel):
-    """A kernel that was computed elsewhere, such as one of graphs or molecules, by identifiers.
+    """Kernel given by a matrix of items, such as graphs or molecules, and their identifiers.
 
-    Rows hold identifiers, and ``k(x, z)`` is the entry of a matrix for the identifiers of x and z.
-    So a precomputed matrix stands beside kernels of other columns, and cross-validation divides
-    rows as it always does. The matrix must have all rows in it, those to be predicted too.
+    Rows hold identifiers, and ``k(x, z)`` is the entry of the matrix for those of x and z. A
+    precomputed matrix can thus be combined with kernels of other columns, and cross-validation
+    splits the rows as usual. The matrix must contain all rows, including those to predict.
 
     Parameters
     ----------
     matrix : array-like or dataframe of shape (n_items, n_items)
         Symmetric and positive semidefinite.
     keys : sequence of hashable, optional
-        The identifier of each row of the matrix. By default those of a pandas dataframe, its
-        index, and else the positions 0, 1, 2 and so on.
+        Identifiers of the rows of the matrix. The default is the index of a pandas DataFrame, or
+        else the positions 0, 1, 2 and so on.
 
     Examples
     --------

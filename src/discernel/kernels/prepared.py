@@ -26,9 +26,11 @@ class PreparedRows:
     @classmethod
     def of(cls, keys: Iterable[Key], X: Any, like: PreparedRows | None = None) -> PreparedRows:
         """Return rows for some pairwise matrices; ``like`` are the rows that they will meet."""
+        wanted = dict.fromkeys(keys)
+        seen = {view: view.of(X) for view in dict.fromkeys(view for _, view in wanted)}
         bases = {
-            (pair, view): pair.rows(view.of(X), None if like is None else like.bases[pair, view])
-            for pair, view in keys
+            (pair, view): pair.rows(seen[view], None if like is None else like.bases[pair, view])
+            for pair, view in wanted
         }
         return cls(X, bases)
 
@@ -65,11 +67,12 @@ class PreparedRows:
         in buffers if there are some.
         """
         there, found = self if other is None else other, {}
-        shape = n_rows(self.rows), n_rows(there.rows)
         for place, (pair, view) in enumerate(keys):
             left, right = self.bases[pair, view], there.bases[pair, view]
             if self.device is None:
-                out = None if buffers is None else buffers(f"base {place}", shape)
+                out = None
+                if buffers is not None:
+                    out = buffers(f"base {place}", (n_rows(self.rows), n_rows(there.rows)))
                 base = pair.tile(left, None if other is None else right, out)
             else:
                 base = pair.tile_on(self.device, left, right, self.is_single)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass, replace
+from functools import cached_property
 from itertools import product
 from math import comb, inf
 from typing import Any, ClassVar, NamedTuple, TypeAlias, cast
@@ -62,6 +63,17 @@ class View:
     """
 
     steps: tuple[tuple[str, Any], ...] = ()
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.steps)
+
+    def __hash__(self) -> int:
+        # Computed once: a prediction looks views up some forty times, and they know every column.
+        return self._hash
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"steps": self.steps}  # hashes of words differ between processes
 
     def take(self, columns: Any) -> View:
         """Return the view of some of these columns, chosen in any way."""

@@ -19,8 +19,8 @@ from discernel.exceptions import (
     caller_stacklevel,
 )
 from discernel.learn.request import Request, faster_solver
+from discernel.programs.base import draw_part
 from discernel.programs.lambdas import WALK, LambdaSearch, lambda_grid, search_lambda
-from discernel.programs.part import draw_part
 from discernel.programs.simplex import normalize
 from discernel.programs.solution import (
     LearnedKernel,

@@ -33,52 +33,54 @@ def learn_kernel(
     callback: Callback | None = None,
     sample_weight: Any = None,
 ) -> LearnedKernel:
-    """Learn the combination of kernels that separates the classes best.
+    """Learn the combination of kernel matrices that separates the classes best.
 
     Parameters
     ----------
     grams : array-like of shape (n_kernels, n_samples, n_samples), or dict of str to array-like
-        Raw Gram matrices, with their names perhaps; they are centred and normalised here. On a
-        GPU, as arrays of PyTorch or CuPy, they are computed with there.
+        Raw kernel matrices, optionally by name; they are centred and normalized. Arrays of PyTorch
+        or CuPy on a GPU are processed on the GPU.
     y : array-like of shape (n_samples,)
         Class labels.
     criterion : str or object, default="auto"
-        ``"rkda"`` is that of [Ye08]_, for any number of classes; ``"fdr"`` that of [Kim06]_, for
-        two; ``"loo"`` is the leave-one-out error itself, pulled towards equal weights;
-        ``"akfd"`` are the weights of [Fung04]_, by `AKFD` with another ν; ``"alignment"`` the
-        kernel alignment of [Pothin06]_, by `Alignment` greedily or exactly; ``"margin"`` the soft
-        margin of [Lanckriet04]_, for two classes, by `Margin` with another C or kind;
-        ``"separability"`` the scatter between and within classes of [Yeung06]_, by
-        `Separability` with another α or as a ratio; ``"uniform"`` is the plain average,
-        and `GivenWeights` has weights of your own.
-        ``"auto"`` takes what predicts left-out samples best:
-        plain average, best single kernel, ``"rkda"`` with shrinkage, or ``"loo"``; with a solver
-        of the convex program or ``regularization="joint"`` it is ``"rkda"``. The names stand for
-        the objects of `discernel.criteria` with their defaults; one of your own goes here too.
+        The criterion that determines the weights, by name or as an object of `discernel.criteria`
+        with options.
+
+        - ``"auto"``: the candidate that predicts held-out samples best, of the plain average, the
+          best single kernel, ``"rkda"`` with shrinkage, and ``"loo"``. With a named solver or
+          ``regularization="joint"`` it means ``"rkda"``.
+        - ``"rkda"``: [Ye08]_, for any number of classes.
+        - ``"fdr"``: [Kim06]_, for two classes.
+        - ``"margin"``: soft margin of [Lanckriet04]_, for two classes; `Margin` has the options.
+        - ``"loo"``: leave-one-out error with a penalty on unequal weights.
+        - ``"akfd"``: [Fung04]_; `AKFD` has the option ν.
+        - ``"alignment"``: kernel alignment of [Pothin06]_; `Alignment` is greedy or exact.
+        - ``"separability"``: scatter between and within classes of [Yeung06]_; `Separability` has
+          the options.
+        - ``"uniform"``: plain average. `GivenWeights` sets fixed weights.
     solver : {"auto", "newton", "galerkin", "sdp", "sdp_approximate", "qcqp", "silp"} or object
-        ``"auto"`` is ``"newton"``, for ``"rkda"`` on many samples ``"galerkin"``, which takes
-        fewer factorisations, and ``"interior_point"`` for
-        ``"margin"``, which takes ``"silp"`` and ``"qcqp"`` too. Objects, such as
-        ``SILP(stopping="paper")`` or ``SDP(backend="SCS")``, set more than a name can.
+        ``"auto"`` is ``"newton"``; for ``"rkda"`` with many samples ``"galerkin"``, which needs
+        fewer factorizations; and for ``"margin"`` ``"interior_point"``, besides ``"silp"`` and
+        ``"qcqp"``. Objects such as ``SILP(stopping="paper")`` or ``SDP(backend="SCS")`` have
+        options.
     regularization : float, "auto", "loo" or "joint", default="auto"
-        λ, in units of the normalised kernels. 0 is for a matrix of full rank, and weights that do
-        not depend on λ. ``"loo"``, which is ``"auto"``, takes the λ
-        with the least leave-one-out error of a path, the largest of those within 1 % of it; not
-        all of them are tried, see the notes. ``"joint"`` learns λ in the same program as the
-        weights ([Ye08]_ section 4, ``"rkda"`` only).
+        λ, relative to the normalized kernels. ``"auto"`` means ``"loo"``: the largest λ of a path
+        whose leave-one-out error is within 1 % of the least; see the notes. ``"joint"`` learns λ
+        in the same program as the weights ([Ye08]_ section 4, ``"rkda"`` only). 0 requires a matrix
+        of full rank and weights that do not depend on λ.
     tol : float, default=1e-6
-        The relative duality gap to certify.
+        Tolerance of the relative duality gap.
     max_iter : int, optional
-        The limit of the solver's iterations for one λ; by default its own. Those of ``"newton"``
-        are its steps, however many kernels there are.
+        Maximum number of iterations of the solver for one λ. For ``"newton"`` these are Newton
+        steps, whatever the number of kernels.
     random_state : int or RandomState, optional
-        Where there are more than 500, draws the samples that ``"auto"`` searches on and those
-        that λ is first looked for on; None is 0.
+        With more than 500 samples, draws those on which ``"auto"`` searches and on which λ is first
+        searched. None means 0.
     callback : callable, optional
         Called with a `Progress` once per iteration.
     sample_weight : array-like of shape (n_samples,), optional
-        How much each sample counts, as in `MultipleKernelDiscriminant`: relative to the others,
-        and a sample of weight 0 is absent.
+        Relative weights of the samples, as in `MultipleKernelDiscriminant`; samples of weight 0
+        are ignored.
 
     Returns
     -------
@@ -88,7 +90,7 @@ def learn_kernel(
     Raises
     ------
     InvalidInputError
-        If the matrices, labels or parameters cannot work.
+        If the matrices, labels or parameters are invalid.
     NumericalError
         If a factorisation breaks down.
 
@@ -101,16 +103,16 @@ def learn_kernel(
 
     Notes
     -----
-    One Cholesky factorisation of size n_samples a step, with ``newton`` some 5 to 9 steps, with
-    ``galerkin`` 2 to 4, and two matrices of that size beside ``grams``.
+    A step takes one Cholesky factorization of size n_samples. ``newton`` takes some 5 to 9 steps,
+    ``galerkin`` 2 to 4, with two matrices of that size besides ``grams``.
 
-    ``regularization="loo"`` knows 13 λ from 1 to 1e-6. The error has one valley, mostly with a
-    flat floor: every fourth λ is tried, then those around the edge of the floor, some 7 in all. Of
-    more than 500 samples this is done on a quarter, 300 to 1,500 of them, and on all of them for
-    that λ and its neighbours only, some 3, as far as the error falls. These are in
-    ``leave_one_out``, with weights of a relative gap of at most 1e-4 where the solver is
-    ``"newton"`` or ``"galerkin"``. For the λ chosen the gap is then closed to ``tol``.
-    `regularization_path` tries all λ on all samples.
+    ``regularization="loo"`` considers 13 λ from 1 to 1e-6. It assumes that the error has one
+    minimum, often a flat one: it tries every fourth λ and then those near the edge of the minimum,
+    some 7 in all. With more than 500 samples, this search uses a quarter of them, 300 to 1,500, and
+    then only the best λ and its neighbours, some 3, are tried on all samples while the error
+    decreases. ``leave_one_out`` has the latter, for weights with a relative gap of at most 1e-4 if
+    the solver is ``"newton"`` or ``"galerkin"``. The gap of the chosen λ is then reduced to
+    ``tol``. `regularization_path` tries all λ on all samples.
 
     Examples
     --------
@@ -223,15 +225,15 @@ def regularization_path(
     max_iter: int | None = None,
     callback: Callback | None = None,
 ) -> RegularizationPath:
-    """Learn the kernel for many λ, each started from the one before.
+    """Learn kernel weights for a sequence of λ, with warm starts.
 
-    λ only scales the kernels, so neighbouring optima are close and a step or two lead from one
-    to the next: the warm start that [Kim06]_ announces.
+    Neighbouring optima are close, so each λ takes only a step or two from the one before: the warm
+    start announced in [Kim06]_.
 
     Parameters
     ----------
     grams : array-like of shape (n_kernels, n_samples, n_samples)
-        Raw Gram matrices.
+        Raw kernel matrices.
     y : array-like of shape (n_samples,)
         Class labels.
     regularizations : sequence of float, optional
@@ -242,7 +244,7 @@ def regularization_path(
     Returns
     -------
     RegularizationPath
-        From the largest λ to the smallest.
+        Results from the largest λ to the smallest.
 
     Examples
     --------

@@ -24,7 +24,6 @@ from discernel.default import (
     Proposal,
     Relearner,
     cross_fitted_scores,
-    propose_kernels,
     residual_landmarks,
 )
 from discernel.default.metric import Metric
@@ -198,9 +197,10 @@ def learn_rows(
     varies, has_scores = rows_vary(X, kernels, run.tables), bool(target.scores.shape[1])
     # Of rows that are all the same, or of one class, nothing can be learned.
     request = run.request if varies and has_scores else PRIOR_REQUEST
-    if run.tables and isinstance(X, np.ndarray) and has_scores:
+    assert run.problem is not None
+    if run.problem.chooses and has_scores:
         if varies:
-            proposal = _propose(run, X, kernels, target, request)
+            proposal = run.propose(training, target)
             metric, kernels = proposal.metric, proposal.kernels
         else:
             n = reader.n_features or X.shape[1]
@@ -229,23 +229,6 @@ def learn_rows(
     training = replace(training, reader=replace(reader, kernels=kernels))
     weights = learned.weights[bank.kept]
     return Learning(run, training, target, request, bank, weights, proposal, combined, facts)
-
-
-def _propose(
-    run: FitRun, X: Any, kernels: list[Kernel], target: Target, request: Request
-) -> Proposal:
-    """Return the default's kernels for these rows, or those that an earlier stage chose."""
-    propose = partial(
-        propose_kernels,
-        X,
-        kernels[0].spreads,  # type: ignore[attr-defined]
-        target,
-        pull=request.criterion.pull,
-        regularization=request.given_regularization or None,  # folds are never without
-        random_state=request.random_state,
-        device=run.device,
-    )
-    return run.propose(len(X), propose)
 
 
 def _combine(

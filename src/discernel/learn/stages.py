@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
 from dataclasses import replace
@@ -20,11 +20,16 @@ from discernel.arrays import Device, blas_threads, one_blas_thread
 from discernel.arrays.sample_weights import check_sample_weight
 from discernel.bank import read_choice
 from discernel.criteria import Auto
-from discernel.default import Proposal, menu_kernels
-from discernel.exceptions import InvalidInputError, LongFitWarning, caller_stacklevel
+from discernel.default import Proposal, menu_kernels, propose_kernels
+from discernel.exceptions import (
+    InvalidInputError,
+    LongFitWarning,
+    caller_stacklevel,
+    is_word,
+)
 from discernel.kernels import Kernel
 from discernel.learn.request import Request
-from discernel.learn.training import TrainingRows, takes_tables
+from discernel.learn.training import TrainingRows
 from discernel.model import Model
 from discernel.plan import (
     FIRST_STAGE_ROWS,
@@ -41,7 +46,7 @@ from discernel.progress.deadline import (
     active_deadline,
     keep_deadline,
 )
-from discernel.targets import ClassTarget
+from discernel.targets import ClassTarget, Target
 
 Given = tuple[Any, Any, Any]
 
@@ -112,7 +117,7 @@ class FitRun:
     ) -> None:
         self.request: Request = estimator._request()
         self.bank, self.device = read_choice(estimator.bank), device
-        self.tables = takes_tables(estimator._candidates())
+        self.tables = is_word(estimator._candidates(), "auto")
         self.survey: Any = None
         self.problem: Problem | None = None
         self.stage: Stage | None = None
@@ -199,15 +204,31 @@ class FitRun:
             balanced=criterion.balanced,
         )
 
-    def propose(self, n_rows: int, propose: Callable[[], Proposal]) -> Proposal:
-        """Return the kernels that an earlier stage chose from the same rows, or choose them.
+    def propose(self, training: TrainingRows, target: Target) -> Proposal:
+        """Return the default's kernels that an earlier stage chose from these rows, or choose them.
 
-        The choice is kept if there was time for all of it.
+        The choice is kept for later stages if there was time for all of it.
+
+        Parameters
+        ----------
+        training : TrainingRows
+            The rows, whose kernel has the spreads of columns.
+        target : Target
+            What is to be predicted.
         """
+        X, request, n_rows = training.X, self.request, len(training.y)
         learns = self._seconds is not None and self.stage is not None and self.stage.learns
         found = self._proposals.get(n_rows) if learns else None
         if found is None:
-            found = propose()
+            found = propose_kernels(
+                X,
+                training.reader.kernels[0].spreads,  # type: ignore[attr-defined]
+                target,
+                pull=request.criterion.pull,
+                regularization=request.given_regularization or None,  # folds are never without
+                random_state=request.random_state,
+                device=self.device,
+            )
             if learns and not active_deadline().cut.is_set():
                 self._proposals[n_rows] = found
         return found

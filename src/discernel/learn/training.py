@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.validation import _check_y, _num_samples
 
-from discernel.arrays import is_frame, is_sparse, on_host
+from discernel.arrays import FloatArray, is_frame, is_sparse, on_host
 from discernel.arrays.sample_weights import SampleWeights, check_sample_weight
+from discernel.bank import gram_stack
+from discernel.bank.grams import check_grams
 from discernel.discriminant import class_factors
 from discernel.exceptions import InvalidInputError, is_word
-from discernel.kernels import Linear, Standardized, as_kernels
+from discernel.kernels import Linear, Standardized, as_kernels, kernel_names
 from discernel.kernels.base import Known
 from discernel.kernels.columns import Table, column_quantiles
 from discernel.model import KeptRows
@@ -76,6 +78,12 @@ class TrainingRows:
         if self.absent is not None:
             target = target.among(np.union1d(target.classes, self.absent))
         return with_class_weight(target, class_weight)
+
+    def grams(self) -> tuple[FloatArray, list[str]]:
+        """Return the raw Gram matrices of the rows and the names of the kernels, checked."""
+        kernels = self.reader.kernels
+        trusted = [kernel.trusted for kernel in kernels]
+        return check_grams(gram_stack(kernels, self.X), kernel_names(kernels), trusted)
 
     def kept(self, labels: NDArray[Any], rows: NDArray[np.intp] | None) -> KeptRows:
         """Return labels and positions of the rows that predictions are made from.
@@ -165,7 +173,8 @@ def _check(
     X, y = on_host(X), on_host(y)
     if y is None:
         raise InvalidInputError(f"{name} requires y to be passed, but the target y is None")
-    given, tables = X, takes_tables(candidates)
+    # The default takes categories, text and missing cells.
+    given, tables = X, is_word(candidates, "auto")
     if is_word(candidates, "precomputed"):
         X = stack_matrices(X)
     else:
@@ -241,17 +250,6 @@ def _n_matrices(X: Any) -> int:
 
 
 # ---- what candidates take ----------------------------------------------------------------------
-
-
-def takes_tables(candidates: Any) -> bool:
-    """Whether rows may have categories, text and missing cells.
-
-    Parameters
-    ----------
-    candidates : object
-        The kernels as the user gave them.
-    """
-    return is_word(candidates, "auto")
 
 
 def are_precomputed(candidates: Any) -> bool:

@@ -23,9 +23,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
 from discernel.arrays import FloatArray
 from discernel.bank import Bank, Matrices, Normalization
@@ -303,3 +305,37 @@ class Criterion(ABC):
         ridge = self.sample_ridge(target, regularization)
         scores = target.scores if scores is None else scores
         return KernelLeastSquares(bank.system(weights, ridge), ridge, scores, target.sample_weights)
+
+
+# ---- parts of the samples ----------------------------------------------------------------------
+
+
+class Part(NamedTuple):
+    """Some of the samples.
+
+    Attributes
+    ----------
+    bank : Bank
+        The kernels on them; those that are constant there are left out. Its `Bank.expand` leads
+        back to the kernels of all samples.
+    target : Target
+        What is to be separated.
+    """
+
+    bank: Bank
+    target: Target
+
+    @property
+    def unseen(self) -> NDArray[np.bool_]:
+        """The kernels of all samples that are constant on these, with unknown weights."""
+        return ~np.isin(np.arange(self.bank.n_candidates), self.bank.kept)
+
+
+def draw_part(bank: Bank, target: Target, share: float, random_state: Any) -> Part | None:
+    """Return a share of the samples, at random; None if no kernel varies on them.
+
+    A ``random_state`` of None is 0: the same data give the same kernel.
+    """
+    rows = target.draw(share, check_random_state(0 if random_state is None else random_state))
+    part = bank.subset(rows)
+    return Part(part, target.subset(rows)) if part.n_kernels else None

@@ -114,7 +114,7 @@ class _Steps:
 
 @dataclass(frozen=True)
 class Columns:
-    """Minimise `rkda` over many kernels by programs of few of them.
+    """Minimize `rkda` over many kernels by solving programs of few of them.
 
     Each round solves the program of the active kernels, then passes once over all kernels that
     may still have weight. The pass gives the certificate; the kernels that would lower the value

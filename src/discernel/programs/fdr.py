@@ -189,9 +189,9 @@ class FisherRatioProgram(ConvexProgram):
 
 @dataclass(frozen=True)
 class FisherRatio(Criterion):
-    """The largest Fisher discriminant ratio of two classes, [Kim06]_.
+    """Fisher discriminant ratio of two classes [Kim06]_.
 
-    Kernels are scaled to trace n_samples, as in the paper, and λ is in its units.
+    Kernels are scaled to trace n_samples, as in the paper, and λ is relative to that.
 
     Examples
     --------

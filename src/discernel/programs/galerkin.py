@@ -21,7 +21,7 @@ _PATIENCE = 3
 
 @dataclass(frozen=True)
 class Galerkin:
-    """Minimise `rkda` over the simplex through its restrictions to subspaces.
+    """Minimize `rkda` over the simplex by restricting it to growing subspaces.
 
     The criterion is the largest value of a quadratic form over dual points B. Over the B of a
     subspace it is the same criterion with small matrices, nowhere above, and Newton's method

@@ -10,6 +10,9 @@ up to the factor of the mean.
 
 Weights of rows: T is √ω times the scores, and the ones are √ω too. e_i is then √ω_i times the
 error.
+
+`minimize_error` goes down this error, plus a pull towards equal weights, by L-BFGS over the
+logarithms of the weights and of λ; `choose_regularization` picks λ for given weights.
 """
 
 from __future__ import annotations
@@ -102,7 +105,7 @@ class LeaveOneOutProgram(Program):
 
 @dataclass(frozen=True)
 class LeaveOneOut(Criterion):
-    """The mean squared leave-one-out error itself, pulled towards equal weights.
+    """Mean squared leave-one-out error, with a penalty on unequal weights.
 
     Parameters
     ----------
@@ -141,7 +144,7 @@ class LeaveOneOut(Criterion):
 
 @dataclass(frozen=True)
 class Auto(LeaveOneOut):
-    """The criterion whose weights predict left-out samples best.
+    """The candidate that predicts held-out samples best.
 
     Plain average, best single kernel, `RKDA` with some amounts of shrinkage and `LeaveOneOut` are
     scored by their leave-one-out error plus the pull; the least score is taken.

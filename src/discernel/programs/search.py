@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from discernel.arrays import FloatArray
+from discernel.programs.base import Part, draw_part
 from discernel.programs.lambdas import find_limit, lambda_grid
 from discernel.programs.loo import (
     LeaveOneOutProgram,
@@ -16,7 +17,6 @@ from discernel.programs.loo import (
     pull_to_equal,
 )
 from discernel.programs.newton import Newton
-from discernel.programs.part import Part, draw_part
 from discernel.programs.rkda import ShrunkRKDAProgram
 from discernel.programs.simplex import uniform
 from discernel.programs.solution import Candidate, Solution, Status, StoppedError, Task
@@ -228,7 +228,7 @@ class Search:
 
 @dataclass(frozen=True)
 class LBFGS:
-    """Minimise the leave-one-out error over weights and λ, from equal weights, on all samples.
+    """Minimize the leave-one-out error over weights and λ, starting from equal weights.
 
     Examples
     --------

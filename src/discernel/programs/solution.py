@@ -288,50 +288,49 @@ class Candidate:
 
 @dataclass(frozen=True)
 class LearnedKernel:
-    """A combination of kernels, learned, with its certificate.
+    """A learned combination of kernels with its certificate.
 
     Attributes
     ----------
     weights : ndarray of shape (n_kernels,)
-        At least 0, summing to 1, over the normalised kernels.
+        Weights of the normalized kernels, at least 0 and summing to 1.
     coefficients : ndarray of shape (n_kernels,)
-        What the raw matrices are multiplied by: weights times normalisation.
+        Factors for the raw matrices: weights times normalization.
     regularization : float
-        The λ used, chosen or learned.
+        The λ used, given, chosen or learned.
     objective : float or None
-        The value of the criterion's program at the weights.
+        Value of the criterion at the weights.
     gap : float or None
-        The certified relative duality gap; None where the program has no certificate.
+        The certified relative duality gap; None if the criterion has no certificate.
     status : Status
-        How the solver ended.
+        Why the solver stopped.
     n_iter : int
-        Its iterations on all samples, over all λ where it was chosen on a path. Of ``"newton"``
-        they are its steps, also where many kernels are solved for few at a time.
+        Number of iterations on all samples, summed over all λ of a path. For ``"newton"`` these
+        are Newton steps, also if only few kernels are solved for at a time.
     history : list of Progress
-        One entry an iteration.
+        One entry for each iteration.
     criterion, solver : str
-        What it was learned by, and the algorithm that ran.
+        Names of the criterion and of the solver.
     leave_one_out : dict of float to float
-        The leave-one-out error of every λ that was tried on all samples, λ falling; empty where λ
-        was not chosen by it. `learn_kernel` says which are tried.
+        Leave-one-out error of every λ that was tried on all samples, in decreasing order of λ;
+        empty if λ was not chosen by it. See the notes of `learn_kernel`.
     considered : tuple of Candidate
-        What ``"auto"`` chose from, the chosen one first.
+        Candidates of ``"auto"``, the chosen one first.
     parameters : dict of str to float
-        What else the criterion's program learned: the ``"C"`` of ``Margin("SM2_C")``.
+        Other learned parameters: the ``"C"`` of ``Margin("SM2_C")``.
     screened : int
-        How many kernels are proven to have no weight at any optimum; counted for ``"rkda"`` with
-        λ given and many kernels only.
+        Number of kernels that provably have weight 0 at every optimum; counted only for ``"rkda"``
+        with λ given and many kernels.
     regularization_at_limit : {"smallest", "largest"} or None
-        Whether λ was chosen and is the smallest or largest that was considered, so that a better
-        one may lie beyond; `regularization_advice` says what to make of it. None for a given λ.
-        There is no warning: on separable classes λ is often the smallest, on pure noise the
-        largest, and nothing is wrong with either.
+        Whether the chosen λ is the smallest or largest that was considered, so that a better one
+        may lie beyond; see `regularization_advice`. None for a given λ. There is no warning: λ is
+        often the smallest for separable classes and the largest for pure noise.
     rank : int or None
-        The number of features that kernels were approximated by, with ``bank="lowrank"``:
-        objective and gap are then those of the approximated problem, and
-        ``LowRankLoss.objective_bound`` says how far from the exact one. None for exact kernels.
+        Number of features with ``bank="lowrank"``. Objective and gap then refer to the
+        approximated problem, and ``LowRankLoss.objective_bound`` bounds the distance from the exact
+        one. None for exact kernels.
     names : tuple of str
-        What the weights belong to.
+        Names of the kernels, in the order of the weights.
 
     Examples
     --------

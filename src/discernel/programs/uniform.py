@@ -83,14 +83,14 @@ class Uniform(Criterion):
 
 @dataclass(frozen=True)
 class GivenWeights(Uniform):
-    """Weights of your own: only λ and the discriminant are learned.
+    """Fixed weights: only λ and the discriminant are learned.
 
     Parameters
     ----------
     weights : sequence of float, or mapping of str to float
-        One number of at least 0 per kernel, of the kernels normalised to the same trace, as those
-        that are learned; they are divided by their sum. A mapping is by the names of the kernels,
-        and those without a weight have 0.
+        One number of at least 0 for each kernel, normalized to the same trace like learned weights;
+        they are divided by their sum. A mapping goes by the names of the kernels; kernels that it
+        lacks have weight 0.
 
     Examples
     --------

@@ -20,7 +20,7 @@ _MOST_FIRST, _MOST_TERMS = 8, 20
 
 @dataclass(frozen=True)
 class RowExplanation:
-    """Why a row has its score, in numbers that add up.
+    """Explanation of the score of a row, in contributions that add up.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ def write_model_report(
     origin: Origin | None = None,
     explanations: Sequence[RowExplanation] = (),
 ) -> Path:
-    """Write a report of a fitted model: one HTML file that needs no other and no network.
+    """Write a report of a fitted model as one HTML file that works offline.
 
     Parameters
     ----------

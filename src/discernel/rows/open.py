@@ -27,9 +27,9 @@ def open_rows(
     drop: Sequence[str] = (),
     chunk_rows: int | None = None,
 ) -> Source:
-    """Return rows that need not fit into memory, for ``fit`` and ``predict`` of an estimator.
+    """Open rows that need not fit into memory, for ``fit`` and ``predict``.
 
-    Nothing is read but what says which columns there are.
+    Only the column names and types are read at this point.
 
     Parameters
     ----------

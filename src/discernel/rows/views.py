@@ -269,7 +269,7 @@ def source_kernels(sources: Any, kernels: Any = "auto", table: Any = None) -> di
     Returns
     -------
     dict of str to Kernel
-        To be given to an estimator as its ``kernels``.
+        Kernels for the parameter ``kernels`` of an estimator.
 
     Examples
     --------

@@ -16,7 +16,7 @@ from json import loads
 from platform import python_version
 from typing import Any
 
-from discernel.show.words import percent, plural, written
+from discernel.show.words import format_number, percent, plural, written
 
 #: Classes that are listed with their rows, and at most so many that a table of errors has.
 _MOST_CLASSES, _MOST_CONFUSED = 8, 20
@@ -315,7 +315,7 @@ class LearnedFacts:
 
     def _candidate(self, candidate: CandidateFacts) -> Row:
         is_chosen = candidate is self.candidates[0]
-        numbers = (*self._measures(candidate).values(), f"{candidate.regularization:.1e}")
+        numbers = (*self._measures(candidate).values(), format_number(candidate.regularization))
         mark = "← chosen" if is_chosen else ""
         return Row((candidate.name, *numbers, mark), stands_out=is_chosen)
 
@@ -337,7 +337,7 @@ class LearnedFacts:
             ("solver", f"{self.solver}, {plural(self.n_iter, 'iteration')}: {self.status}"),
             ("regularization λ", f"{self.regularization:.3g}"),
             ("note on λ", self.regularization_note),
-            ("certified relative gap", "" if self.gap is None else f"{self.gap:.1e}"),
+            ("certified relative gap", "" if self.gap is None else format_number(self.gap)),
             ("certificate", self.certificate),
             *self._computed(),
         ]

@@ -84,6 +84,14 @@ def percent(value: float) -> str:
     return "–" if math.isnan(value) else f"{100.0 * value:z.1f}"
 
 
+def format_number(value: float) -> str:
+    """Return two digits, such as 0.032 or 3.2e-4."""
+    if value == 0 or 0.01 <= abs(value) < 100:
+        return f"{value:.2g}"
+    mantissa, exponent = f"{value:.1e}".split("e")
+    return f"{float(mantissa):g}e{int(exponent)}"
+
+
 def signed(value: float, form: str = "z.3f") -> str:
     """Return a number with its sign, the minus as long as the plus."""
     return f"{value:+{form}}".replace("-", "−")

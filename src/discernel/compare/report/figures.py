@@ -1,4 +1,4 @@
-"""The figures of a report, from what records hold; none where they hold nothing to draw."""
+"""The figures of a report, drawn from records; figures without data are left out."""
 
 from __future__ import annotations
 
@@ -23,20 +23,19 @@ from discernel.displays.common import (
     LINE_STYLES,
     MARKERS,
     class_colors,
-    format_number,
     wrap,
 )
 from discernel.learn import Progress
 from discernel.show.svg import new_figure
-from discernel.show.words import join, seconds
+from discernel.show.words import format_number, join, seconds
 
-#: Rows in a scatter plot: each is an element of the page.
+#: Most rows in a scatter plot: each is an element of the page.
 _MOST_ROWS = 300
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure, with its title, what is seen in it, and what a reader must know about it.
+    """A figure with its title, a description for screen readers, and a caption.
 
     On the page it is an SVG.
     """
@@ -69,6 +68,7 @@ def draw_embeddings(table: ResultTable, dataset: str) -> list[Drawing]:
             held_out=None if held_out is None else held_out[::step],
             explained=embedding.get("explained"),
         ).plot(ax)
+        ax.locator_params(axis="x", nbins=6)
         _place_legend_below(ax)
         alt = (
             f"Scatter plot of the rows of {dataset} in the discriminant coordinates of {method}, "

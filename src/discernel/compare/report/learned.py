@@ -19,7 +19,7 @@ from discernel.inspection.source_weights import sum_by
 from discernel.show.facts import Block, ImportanceFacts, Row, importance_block
 from discernel.show.words import candidate_label, join, percent
 
-#: Columns of what candidates cost where rows are left out one at a time.
+#: Headings for candidates that are judged by leave-one-out.
 _BY_LEAVING_OUT = ("leave-one-out error + pull", "pull")
 
 
@@ -123,7 +123,7 @@ _NO_IMPORTANCES = (
     "A weight says how much of a kernel is used, not how important its columns are: with rkda, a "
     "source of pure noise can get weight."
 )
-#: Id, title, what a reader must know, and what makes the tables of one data set.
+#: Id, title, explanation, and the function that makes the tables of one data set.
 LEARNED: tuple[tuple[str, str, str, Callable[[ResultTable, str], Iterator[Block]]], ...] = (
     (
         "importances",

@@ -26,7 +26,7 @@ _PREPARED = (
     "new, and one for missing cells. Features are then scaled: to mean 0 and variance 1, or by "
     "discernel itself, which divides each column by its spread."
 )
-#: Id, title, what a reader must know, and what draws the figures of one data set.
+#: Id, title, explanation, and the function that draws the figures of one data set.
 _SECTIONS: tuple[tuple[str, str, str, _Draw], ...] = (
     (
         "time",
@@ -77,10 +77,10 @@ def write_report(
     metric: str = "accuracy",
     origin: Origin | None = None,
 ) -> Path:
-    """Write a report of an experiment: one HTML file that needs no other and no network.
+    """Write a report of an experiment as one HTML file that works offline.
 
-    Nothing is fitted. What the records do not hold is left out. Methods are compared pairwise with
-    that of the first record.
+    Nothing is fitted. Sections without data are left out. Methods are compared pairwise with that
+    of the first record.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def write_report(
     words : sequence of str, default=()
         Paragraphs that stand before the summary: why it was run, what a reader must know.
     metric : str, default="accuracy"
-        What methods are judged by: one of `discernel.compare.metrics.METRICS`.
+        The metric by which methods are compared, one of `discernel.compare.metrics.METRICS`.
     origin : Origin, optional
         Where the results come from; `discernel.compare.exports.origin_of` makes it.
 

@@ -51,13 +51,13 @@ class IntervalFigure:
     Attributes
     ----------
     title, caption, heading : str
-        What is compared, what is seen, and the number with its unit.
+        The title, a caption, and the name of the axis with its unit.
     points : tuple of MethodPoint
         The methods.
     low, high : float
         The ends of the axis.
     unit : float
-        What numbers are multiplied by at the axis: 100 for percent.
+        The factor of numbers at the axis: 100 for percent.
     """
 
     title: str

@@ -24,7 +24,6 @@ class Section:
     paragraphs: tuple[str, ...] = ()
     parts: tuple[Block, ...] = ()
     figures: tuple[Any, ...] = ()
-    meanings: tuple[tuple[str, str], ...] = ()
 
 
 # ---- tables ------------------------------------------------------------------------------------
@@ -51,8 +50,9 @@ def result_sections(table: ResultTable) -> list[Section]:
         "the process held. Splits: those that finished. A click on a header sorts.",
         *([] if ranking is None else [_describe_ranks(ranking, metric)]),
     )
-    meanings = tuple((each.label, each.meaning) for each in metrics)
-    results = Section("results", "Results", said, (*overview, _entries(table)), meanings=meanings)
+    rows = tuple(Row((each.label, each.meaning)) for each in metrics)
+    meanings = Block("meanings", "what the metrics mean", "", rows)
+    results = Section("results", "Results", said, (*overview, _entries(table), meanings))
     return [results, *_comparison(table)]
 
 

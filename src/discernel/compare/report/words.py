@@ -12,11 +12,11 @@ from discernel.compare.statistics import ALPHA, Interval
 from discernel.compare.tables import Entry, Failure, Ranking, ResultTable
 from discernel.show.words import count, join, probability
 
-#: The method that is discernel's default, and the one that only knows the largest class.
+#: The method that is discernel's default, and the one that predicts the most frequent class.
 DEFAULT, BASELINE = DEFAULT_METHODS[0], DEFAULT_METHODS[-1]
-#: Below this, the corrected test finds little: its t has few degrees of freedom.
-_FEW_DIVISIONS = 10
-#: So many methods that share the best mean are named.
+#: With fewer splits the corrected test finds little: its t has few degrees of freedom.
+_FEW_SPLITS = 10
+#: Most methods with the best mean that are named.
 _FEW_NAMES = 3
 
 
@@ -139,10 +139,10 @@ def describe_ranking(ranking: Ranking | None) -> str | None:
 def describe_power(table: ResultTable) -> str | None:
     """Say that few splits show large differences only; None where they are not few."""
     most = max((len(entry.values) for entry in table.entries.values()), default=0)
-    if len(table.methods) < 2 or not 2 <= most < _FEW_DIVISIONS:
+    if len(table.methods) < 2 or not 2 <= most < _FEW_SPLITS:
         return None
     return (
-        f"Run {_FEW_DIVISIONS} or more splits: with {count(most, 'split')} only large "
+        f"Run {_FEW_SPLITS} or more splits: with {count(most, 'split')} only large "
         "differences show, and tied methods need not be equally good."
     )
 

@@ -285,7 +285,7 @@ class AKFDProgram(Program):
 
 @dataclass(frozen=True)
 class AKFD(Criterion):
-    """The weights of A-KFD, [Fung04]_, by alternating them with the discriminant.
+    """A-KFD [Fung04]_: weights that are fitted alternately with the discriminant.
 
     Parameters
     ----------

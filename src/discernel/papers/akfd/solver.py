@@ -28,7 +28,7 @@ from discernel.papers.akfd.criterion import (
     one_against_rest,
     ridge,
 )
-from discernel.programs.part import draw_part
+from discernel.programs.base import draw_part
 from discernel.programs.simplex import normalize
 from discernel.programs.solution import Callback, Progress, Solution, Status, Task
 from discernel.targets import ClassTarget
@@ -378,7 +378,7 @@ _MANY = 1000
 
 @dataclass(frozen=True)
 class Alternating:
-    """Algorithm 4.1 of [Fung04]_: the discriminant and the weights in turn.
+    """Algorithm 4.1 of [Fung04]_: fit the discriminant and the weights alternately.
 
     Notes
     -----

@@ -246,7 +246,7 @@ class AlignmentProgram(Program):
 
 @dataclass(frozen=True)
 class Alignment(Criterion):
-    """The centred alignment of a combination of kernels with the target, [Pothin06]_.
+    """Centred alignment of the combined kernel with the target [Pothin06]_.
 
     Its solvers are ``"greedy"``, which adds one kernel at a time, Table 1, and ``"qp"``, the
     program of Eq. (6), whose alignment is the largest there is where its λ is 0.
@@ -254,8 +254,8 @@ class Alignment(Criterion):
     Parameters
     ----------
     epsilon : float, default=1e-3
-        ``"greedy"`` stops where the next kernel adds no more than this to the alignment; at
-        least 0. Larger means fewer kernels.
+        ``"greedy"`` stops when the next kernel increases the alignment by no more than this; at
+        least 0. Larger values select fewer kernels.
     lam : float, default=0.0
         The λ of ``"qp"``, which penalises ‖μ‖² over the normalised kernels; at least 0. Larger
         spreads the weights, in the end in proportion to f.

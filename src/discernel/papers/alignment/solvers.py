@@ -40,7 +40,7 @@ class GreedyPath(NamedTuple):
 
 
 def greedy(M: FloatArray, f: FloatArray, epsilon: float, *, norm: float = 1.0) -> GreedyPath:
-    """Maximise the alignment by one kernel at a time, Table 1 of [Pothin06]_.
+    """Maximize the alignment by adding one kernel at a time, Table 1 of [Pothin06]_.
 
     The best kernel first; then, of all best pairs of the sum so far and a kernel that is left,
     Eq. (7) and (8), the best; until no pair adds more than ε.
@@ -142,7 +142,7 @@ def qp(M: FloatArray, f: FloatArray, lam: float = 0.0) -> FloatArray:
 
 @dataclass(frozen=True)
 class Greedy:
-    """Maximise the alignment by one kernel at a time, Table 1 of [Pothin06]_.
+    """Maximize the alignment by adding one kernel at a time, Table 1 of [Pothin06]_.
 
     Examples
     --------

@@ -161,7 +161,7 @@ class FixedWeights(MarginProgram):
 
 @dataclass(frozen=True)
 class Margin(Criterion):
-    """The soft margin of a support vector machine for two classes, [Lanckriet04]_.
+    """Soft margin of a support vector machine for two classes [Lanckriet04]_.
 
     Parameters
     ----------

@@ -297,7 +297,7 @@ class SeparabilityProgram(Program):
 
 @dataclass(frozen=True)
 class Separability(Criterion):
-    """The scatter between the classes against that within them, [Yeung06]_.
+    """Scatter between the classes relative to the scatter within them [Yeung06]_.
 
     Its solvers are ``"closed_form"``, Eq. (16), the maximum of tr S_b − α tr S_w with weights μ²
     and 1ᵀμ given, and ``"dinkelbach"``, the largest tr S_b / tr S_w of all weights with an upper

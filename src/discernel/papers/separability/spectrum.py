@@ -275,7 +275,7 @@ def reweigh_spectrum(
     share: float = 0.8,
     unlabelled: Any = -1,
 ) -> ReweighedSpectrum:
-    """Give the leading eigenvectors of one kernel matrix the weights that separate the classes.
+    """Reweight the leading eigenvectors of a kernel matrix to separate the classes.
 
     The matrix is that of labelled and unlabelled rows together: labels choose the weights, all
     rows the eigenvectors.
