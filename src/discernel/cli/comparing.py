@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -22,6 +21,7 @@ from discernel.cli.shared import (
     SplitCount,
     StoreFile,
     Target,
+    command_line,
     data_of,
     err,
     file_of,
@@ -116,7 +116,7 @@ def compare_command(
             progress=not quiet,
             started=lambda rows, notes: None if quiet else show.show_data(console, rows, notes),
         )
-        origin = origin_of(found, shlex.join(["discernel", *sys.argv[1:]]))
+        origin = origin_of(found, command_line())
         page = _write_page(found, origin, report, store)
         if not quiet:
             show_comparing.show_comparison(console, found)

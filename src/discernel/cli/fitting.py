@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +25,7 @@ from discernel.cli.shared import (
     Quiet,
     Scheduler,
     Target,
+    command_line,
     data_of,
     file_of,
     one_line_errors,
@@ -96,7 +96,7 @@ def fit_command(
         output = _default_output(data[0]) if output is None else output
         refuse_same_file(data=file_of(data[0]), model=output)
         check_place("model", output)
-        learner = learning.Learner(criterion, max_time, _command(), quiet)
+        learner = learning.Learner(criterion, max_time, command_line(), quiet)
         if many.are_many(data) or scheduler is not None:
             if views is not None:
                 raise InvalidInputError("--views takes one file that fits into memory.")
@@ -123,11 +123,6 @@ def _default_output(source: str) -> Path:
     """Return a file in the present folder, called as the data are."""
     stem = "model" if source == "-" else file_stem(Path(source.rstrip("/*?[]")))
     return Path(f"{stem or 'model'}.skops")
-
-
-def _command() -> str:
-    """Return the command line that runs, as a shell takes it."""
-    return shlex.join(["discernel", *sys.argv[1:]])
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -41,6 +42,11 @@ def examples(*commands: str) -> str:
         The commands.
     """
     return "\n".join(["\b", "Examples:", *(f"  {each}" for each in commands), "", EXIT_CODES])
+
+
+def command_line() -> str:
+    """Return the command line that runs, as a shell takes it."""
+    return shlex.join(["discernel", *sys.argv[1:]])
 
 
 @contextmanager

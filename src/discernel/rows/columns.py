@@ -119,7 +119,7 @@ def _as_kind(values: Any, kind: str, where: str) -> Any:
     if kind == "code":
         return pd.Categorical(canonical_text(values))
     if kind == "category":
-        return pd.Series(_spelled(values, numbers_only=True), dtype=object)
+        return pd.Series(canonical_text(values, numbers_only=True), dtype=object)
     if kind == "numeric":
         values = pd.to_numeric(values, errors="coerce").astype(float)
     if not pd.api.types.is_numeric_dtype(values):
@@ -152,13 +152,16 @@ def one_spelling(value: object) -> str:
     return "0" if text == "-0" else text.removeprefix("+")
 
 
-def canonical_text(values: Any) -> NDArray[Any]:
-    """Return the cells of a column in one spelling each; None where one is missing."""
-    return _spelled(values)
+def canonical_text(values: Any, *, numbers_only: bool = False) -> NDArray[Any]:
+    """Return the cells of a column in one spelling each; None where one is missing.
 
-
-def _spelled(values: Any, *, numbers_only: bool = False) -> NDArray[Any]:
-    """Return cells in one spelling each, texts as they are if ``numbers_only``; None if missing."""
+    Parameters
+    ----------
+    values : Series
+        The cells.
+    numbers_only : bool, default=False
+        Whether texts stay as they are.
+    """
     places, different = import_pandas().factorize(values.astype(object))
     spelling = np.array(
         [c if numbers_only and isinstance(c, str) else one_spelling(c) for c in different] + [None],
@@ -265,7 +268,8 @@ def prepare_columns(
     asked = [name for name in usable if name in unclear.columns]
     learned |= zip(asked, learn_columns(features[asked]), strict=True)
     left_out = [each for each in learned.values() if isinstance(each, LeftOut)]
-    preparation = Preparation(_without(usable, [each.name for each in left_out]))
+    without = {each.name for each in left_out}
+    preparation = Preparation({n: kind for n, kind in usable.items() if n not in without})
     if not preparation.kinds:
         listing = "; ".join(f"{each.name!r}: {each.reason}" for each in left_out)
         raise InvalidInputError(
@@ -292,10 +296,6 @@ def _varying_floats(table: Any, named: Sequence[str]) -> list[str]:
     """Return columns of floats that differ, but those that were named; there may be thousands."""
     floats = table.select_dtypes("float").drop(columns=list(named), errors="ignore")
     return list(floats.columns[floats.min() < floats.max()])
-
-
-def _without(kinds: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
-    return {name: kind for name, kind in kinds.items() if name not in names}
 
 
 def _kind(column: Column, categorical: Sequence[str], numeric: Sequence[str], where: str) -> str:

@@ -128,6 +128,8 @@ def load(name: str, *, as_frame: bool = False) -> Dataset:
     DataUnavailableError
         If the data are private, or if neither the folder named by the environment variable
         ``DISCERNEL_DATA`` nor OpenML has them.
+    MissingExtraError
+        If a file of the folder is to be read without pandas and pyarrow.
 
     Examples
     --------
@@ -149,7 +151,7 @@ def load(name: str, *, as_frame: bool = False) -> Dataset:
         name=name,
         X=X,
         y=y,
-        feature_names=_feature_names(entry),
+        feature_names=entry.features or numbered_columns(entry.views or {"x": entry.shape[1]}),
         description=entry.title,
         source=source,
         views=view_slices(entry.views),
@@ -225,10 +227,6 @@ def _verify(name: str, entry: CatalogEntry, X: FloatArray, y: NDArray[Any], sour
                 f"The {what} of the data set {name!r} must be {expected}. Got {received} from "
                 f"{source}: it is another version of the data, or it is damaged."
             )
-
-
-def _feature_names(entry: CatalogEntry) -> tuple[str, ...]:
-    return entry.features or numbered_columns(entry.views or {"x": entry.shape[1]})
 
 
 def _as_frame(data: Dataset) -> Dataset:

@@ -174,10 +174,10 @@ class EncodedValues(EncodedColumn):
         """Return the encoded columns of the most frequent value."""
         return np.asarray(np.arange(encoded.shape[1]) == encoded.sum(axis=0).argmax(), dtype=float)
 
-    def others(self, column: Column) -> list[str]:
-        """Return the values without a column of their own, sorted."""
+    def others(self, column: Column, *, new: bool) -> list[str]:
+        """Return the values without a column of their own, or those that are new, sorted."""
         self._check(column)
-        return sorted(column.counts.keys() - set(self.values))
+        return sorted(column.counts.keys() - {*self.values, *(self.rare if new else ())})
 
     def _check(self, column: Column) -> None:
         strange = column.kinds - {"text"} if self.is_text else column.kinds & {"date"}
@@ -681,13 +681,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         dict of str to list of str
             Values that were rare in training, or not there; only columns that have some.
         """
-        X = self._checked(X)
-        names, found = column_names(X), {}
-        for column in self.columns_:
-            if isinstance(column, EncodedValues):
-                name = names[column.position]
-                found[name] = column.others(read_column(X, column.position, name))
-        return {name: values for name, values in found.items() if values}
+        return self._others(X, new=False)
 
     def new_values(self, X: Any) -> dict[str, list[str]]:
         """Return the values that no training row had, by column of the table.
@@ -702,11 +696,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         dict of str to list of str
             Those of `other_values` that are new; only columns that have some.
         """
-        others, names = self.other_values(X), column_names(as_table(X))
-        values = [column for column in self.columns_ if isinstance(column, EncodedValues)]
-        rare = {names[column.position]: set(column.rare) for column in values}
-        found = {name: [v for v in some if v not in rare[name]] for name, some in others.items()}
-        return {name: some for name, some in found.items() if some}
+        return self._others(X, new=True)
+
+    def _others(self, X: Any, *, new: bool) -> dict[str, list[str]]:
+        X = self._checked(X)
+        names, found = column_names(X), {}
+        for column in self.columns_:
+            if isinstance(column, EncodedValues):
+                name = names[column.position]
+                found[name] = column.others(read_column(X, column.position, name), new=new)
+        return {name: values for name, values in found.items() if values}
 
     def split_dates(self, X: Any) -> dict[str, NDArray[Any]]:
         """Return the columns of a table, with parts in place of dates: what exported models take.

@@ -112,7 +112,7 @@ class ConformalKernelTransformer(
         """Return the kernels as the user gave them."""
         return [self.kernel, self.kernel if self.factor_kernel is None else self.factor_kernel]
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any) -> Self:  # type: ignore[override]  # takes no weights
         """Draw the centres and learn the factor.
 
         Parameters

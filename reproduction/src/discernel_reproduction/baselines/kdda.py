@@ -124,7 +124,7 @@ class KDDA(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, B
         """Return the kernels as the user gave them."""
         return self.kernel if isinstance(self.kernel, str) else [self.kernel]
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any) -> Self:  # type: ignore[override]  # takes no weights
         """Find the directions and place the training rows in their space.
 
         Parameters

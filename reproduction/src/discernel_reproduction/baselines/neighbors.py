@@ -69,7 +69,7 @@ class KernelNeighborsClassifier(ClassifierMixin, BaseKernelEstimator):
         """Return the kernels as the user gave them."""
         return self.kernel if isinstance(self.kernel, str) else [self.kernel]
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any) -> Self:  # type: ignore[override]  # takes no weights
         """Keep the training rows.
 
         Parameters

@@ -177,7 +177,7 @@ class SingleKernelClassifier(ClassifierMixin, BaseKernelEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any) -> Self:  # type: ignore[override]  # takes no weights
         """Try every kernel with every λ or C, and fit the best pair to all rows.
 
         Parameters
