@@ -766,6 +766,11 @@ class Head:
         """Return a function of the scores of rows with these labels: the loss of each row."""
         raise NotImplementedError
 
+    @property
+    def link_weights(self) -> Mapping[str, float]:
+        """The weights of the links that probabilities are made with, by name; empty for none."""
+        return {}
+
     def class_counts(self) -> NDArray[np.intp]:
         """Return the training rows of each class; empty where a row has no single class."""
         return np.zeros(0, dtype=np.intp)
@@ -835,6 +840,11 @@ class ClassHead(Head):
         expected = None if where is None else Expectation.of(discriminant, decision, where)
         shown = min(n_components, len(discriminant.explained))
         return cls(discriminant, decision, shown, expected, threshold)
+
+    @property
+    def link_weights(self) -> Mapping[str, float]:
+        mixture = self.discriminant.mixture
+        return {"gaussian": 1.0} if mixture is None else mixture.weights
 
     @property
     def explained(self) -> FloatArray:

@@ -193,7 +193,7 @@ def cross_fitted_scores(
     scores = np.zeros_like(target.scores)
     search = None
     if classes is not None and few and not must_stop_learning():
-        search = LogitSearch(classes, relearner.regularization)
+        search = LogitSearch(classes, relearner.regularization, fit.fitted)
     for fold in range(int(folds.max()) + 1):
         outside, inside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
         if not few and len(outside) > _MOST_TO_LEARN_FROM:

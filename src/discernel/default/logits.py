@@ -16,6 +16,8 @@ from discernel.targets import ClassTarget
 _START, _LEAST_START = 0.1, 1e-6
 _GRID = tuple(10.0 ** (step / 2) for step in range(8, -10, -1))
 _MIDDLE = 8
+#: Digits of scores that do not depend on the order of rows.
+_SAME_DIGITS = 8
 #: No λ is smaller.
 _LEAST = 1e-7
 #: The relative decrease of the objective that a step is taken for, in a search and in the end.
@@ -34,9 +36,13 @@ class LogitSearch:
         The classes of all rows.
     regularization : float
         λ of the least-squares fit.
+    fitted : ndarray of shape (n_samples, n_classes - 1)
+        The scores of that fit. Rows are sorted by them, so that rounding errors do not depend on
+        the order of the rows.
     """
 
-    def __init__(self, target: ClassTarget, regularization: float) -> None:
+    def __init__(self, target: ClassTarget, regularization: float, fitted: FloatArray) -> None:
+        self._order = np.lexsort(np.round(fitted, _SAME_DIGITS).T)
         start = max(_START * regularization, _LEAST_START)
         self._target, self._roots = target, target.row_weights.roots
         self._lambdas = [max(factor * start, _LEAST) for factor in _GRID]
@@ -53,7 +59,7 @@ class LogitSearch:
             The rows of the fold.
         """
         target = self._target
-        outside = np.setdiff1d(np.arange(target.n_samples), inside)
+        outside = self._order[~np.isin(self._order, inside)]
         square = kernel[np.ix_(outside, outside)]
         cross = kernel[np.ix_(inside, outside)] / self._roots[inside][:, None]
         part, others = target.part(inside), target.part(outside)
@@ -83,8 +89,10 @@ class LogitSearch:
         """
         losses = {lam: _log_loss(logits, self._target) for lam, logits in self._logits.items()}
         best = min(losses, key=lambda lam: losses[lam])
-        fit, held_out = _fit(self._target, kernel, best, _FINE), self._logits[best]
-        coef = self._roots[:, None] * fit.coef
+        order, held_out = self._order, self._logits[best]
+        fit = _fit(self._target.part(order), kernel[np.ix_(order, order)], best, _FINE)
+        coef = np.empty_like(fit.coef)
+        coef[order] = self._roots[order][:, None] * fit.coef
         return KernelLogistic(
             coef[:, 1:] - coef[:, :1],
             fit.intercept[1:] - fit.intercept[0],

@@ -44,6 +44,7 @@ class BaseKernelDiscriminant(
     _sums: ClassVar[bool] = True
 
     discriminant_ = view("head.discriminant", "Directions, means and scalings.")
+    link_weights_ = view("head.link_weights", "The weights of the links, by name.")
     decision_ = view("head.decision", "How probabilities become a class.")
     expected_ = view("head.expected", "What to expect of new rows; None where nothing is known.")
     threshold_ = view("head.threshold", "The threshold that was chosen.", optional=True)
@@ -384,6 +385,9 @@ class KernelDiscriminant(BaseKernelDiscriminant):
         The centred kernel between new rows and the training rows.
     discriminant_ : Discriminant
         Directions, class means and scalings.
+    link_weights_ : dict of str to float
+        The weights with which links from scores to log-likelihoods are added: Gaussian classes, a
+        logistic regression on held-out scores and, up to 2,000 rows, a kernel logistic regression.
     explained_variance_ratio_ : ndarray of shape (n_components,)
         The share of the between-class variance along each column of `transform`.
 
@@ -585,6 +589,9 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         held-out errors. None for other banks.
     discriminant_ : Discriminant
         Directions, class means and scalings.
+    link_weights_ : dict of str to float
+        The weights with which links from scores to log-likelihoods are added: Gaussian classes, a
+        logistic regression on held-out scores and, up to 2,000 rows, a kernel logistic regression.
     explained_variance_ratio_ : ndarray of shape (n_components,)
         The share of the between-class variance along each column of `transform`.
 

@@ -85,6 +85,7 @@ def model_facts(
         n_columns=None if model.reader.kernels[0].precomputed else model.reader.n_features,
         classes=counts,
         expected=expected,
+        links=dict(model.head.link_weights),
         majority=_majority(counts),
         importances=_importances(explained, columns),
         sources=_sources(estimator, model),

@@ -367,6 +367,8 @@ class ModelFacts(LearnedFacts):
         Rows of each class; empty where numbers are predicted.
     expected : ExpectedFacts or None
         What to expect of new rows.
+    links : dict of str to float
+        The weights of the links that probabilities are mixed from.
     majority : dict
         The largest class, its share, and the log-loss of knowing the shares only.
     importances : tuple of ImportanceFacts
@@ -391,6 +393,7 @@ class ModelFacts(LearnedFacts):
     n_columns: int | None
     classes: Mapping[str, int] = field(default_factory=dict)
     expected: ExpectedFacts | None = None
+    links: Mapping[str, float] = field(default_factory=dict)
     majority: Mapping[str, Any] = field(default_factory=dict)
     importances: tuple[ImportanceFacts, ...] = ()
     sources: tuple[SourceFacts, ...] = ()
@@ -472,7 +475,13 @@ class ModelFacts(LearnedFacts):
                 rows.append(("without a model", f"{mean:.4g}", "typical error of the mean"))
         aside = f"on {found.n_rows:,} rows, {found.where}"
         made = tuple(Row(each) for each in rows)
-        return [Block("expected", "expected of new rows", aside, made, n_numbers=1)]
+        sentences = ()
+        if len(self.links) > 1:
+            total = sum(self.links.values())
+            shares = [f"{name} {percent(weight / total)} %" for name, weight in self.links.items()]
+            sentences = (f"probabilities: a mixture of {', '.join(shares)}",)
+        title = "expected of new rows"
+        return [Block("expected", title, aside, made, n_numbers=1, sentences=sentences)]
 
     def _confusion(self) -> list[Block]:
         if not 0 < len(self.confusion) <= _MOST_CONFUSED:
