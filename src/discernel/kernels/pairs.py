@@ -74,6 +74,9 @@ class _Constant(PairKind):
     def __reduce__(self) -> str:
         return self.constant
 
+    def __repr__(self) -> str:
+        return self.constant
+
 
 class _Distance(_Constant):
     is_distance = True
