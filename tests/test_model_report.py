@@ -58,7 +58,7 @@ def test_the_page_is_whole_and_loads_nothing(page):
     assert [e["text"] for e in page.all("h1")] == ["Wine & co"]
     sections = [section["id"] for section in page.all("section")]
     assert sections == [
-        "summary", "importances", "confusion", "candidates", "kernels", "learning",
+        "summary", "importances", "confusion", "links", "candidates", "kernels", "learning",
         "origin", "columns", "rows",
     ]  # fmt: skip
     assert [a["href"] for a in page.all("a") if "nav" in a["within"]] == [f"#{s}" for s in sections]

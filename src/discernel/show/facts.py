@@ -412,6 +412,7 @@ class ModelFacts(LearnedFacts):
 
     def _blocks(self) -> list[Block]:
         found = [self._data(), *self._expected(), *self._matters(), *self._confusion()]
+        found += self._mixture()
         return [*found, *super()._blocks(), *self.origin.blocks(), self._next()]
 
     def _matters(self) -> list[Block]:
@@ -475,13 +476,15 @@ class ModelFacts(LearnedFacts):
                 rows.append(("without a model", f"{mean:.4g}", "typical error of the mean"))
         aside = f"on {found.n_rows:,} rows, {found.where}"
         made = tuple(Row(each) for each in rows)
-        sentences = ()
-        if len(self.links) > 1:
-            total = sum(self.links.values())
-            shares = [f"{name} {percent(weight / total)} %" for name, weight in self.links.items()]
-            sentences = (f"probabilities: a mixture of {', '.join(shares)}",)
-        title = "expected of new rows"
-        return [Block("expected", title, aside, made, n_numbers=1, sentences=sentences)]
+        return [Block("expected", "expected of new rows", aside, made, n_numbers=1)]
+
+    def _mixture(self) -> list[Block]:
+        """Return how probabilities are made, where several links are mixed."""
+        total = sum(self.links.values())
+        if len(self.links) < 2 or not total:
+            return []
+        shares = [f"{name} {percent(weight / total)} %" for name, weight in self.links.items()]
+        return [Block("links", "probabilities", f"a mixture of {', '.join(shares)}")]
 
     def _confusion(self) -> list[Block]:
         if not 0 < len(self.confusion) <= _MOST_CONFUSED:
