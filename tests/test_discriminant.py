@@ -203,12 +203,15 @@ def test_far_too_much_regularization_does_not_turn_predictions_round(n_classes):
 @pytest.mark.parametrize("statistics", ["loo", "training"])
 def test_kernel_of_a_rank_below_the_number_of_classes(n_features, n_classes, statistics):
     """Left-out scores have more dimensions than scores of rows: noise, not to be whitened."""
-    X, y = make_blobs(400, n_features=n_features, centers=n_classes, random_state=1)
     lam = "loo" if statistics == "loo" else 1e-6  # with more, the penalty is in the covariance
     clf = KernelDiscriminant(Linear(), regularization=lam, statistics=statistics)
-    clf.fit(X[::2], y[::2])
-    lda = LinearDiscriminantAnalysis().fit(X[::2], y[::2])
-    assert clf.score(X[1::2], y[1::2]) >= lda.score(X[1::2], y[1::2]) - 0.02
+    differences = []
+    for seed in (1, 2, 3):  # 200 rows tell an accuracy to a point
+        X, y = make_blobs(400, n_features=n_features, centers=n_classes, random_state=seed)
+        lda = LinearDiscriminantAnalysis().fit(X[::2], y[::2])
+        ours = clf.fit(X[::2], y[::2]).score(X[1::2], y[1::2])
+        differences.append(ours - lda.score(X[1::2], y[1::2]))
+    assert np.mean(differences) >= -0.02
     Z = clf.transform(X)
     names = clf.get_feature_names_out()
     assert Z.shape[1] == len(names) == len(clf.explained_variance_ratio_) == n_features

@@ -60,7 +60,7 @@ def discriminant_of(right, weights=None):
 
 def with_mixture(found):
     """Return a discriminant whose probabilities are those of a mixture of its links."""
-    return replace(found, mixture=mix_links(found, None, np.empty((len(found.training_codes), 0))))
+    return replace(found, mixture=mix_links(found, None))
 
 
 EVEN = Decision(np.array([0.5, 0.5]), np.zeros(2))

@@ -22,7 +22,7 @@ from discernel.arrays import FloatArray
 from discernel.arrays.sample_weights import SampleWeights, row_weights
 from discernel.criteria import LeastSquares
 from discernel.exceptions import InvalidInputError, is_word
-from discernel.links import LINKS, KernelLogistic, Link, logistic_link, mixture_weights
+from discernel.links import LINKS, Link, logistic_link, mixture_weights
 from discernel.targets import SMALLEST_REST, ClassTarget, Target, deal_folds
 
 #: Where class means and covariance come from. ``"loo"``: leave-one-out predictions.
@@ -116,7 +116,7 @@ class Discriminant:
 
     def coordinates(self, scores: FloatArray) -> FloatArray:
         """Return fitted scores in discriminant coordinates, covariance the identity."""
-        return np.asarray((scores[:, : len(self.center)] - self.center) @ self.scalings)
+        return np.asarray((scores - self.center) @ self.scalings)
 
     def log_likelihood(self, scores: FloatArray) -> FloatArray:
         """Return log p(x | class) up to a constant of the row, of shape (n_rows, n_classes)."""
@@ -154,28 +154,21 @@ class Mixture:
     weights : dict of str to float
         The weight of each link, by name.
     link : Link
-        Their weighted sum, from all scores to log-likelihoods: those of the least-squares fit,
-        then those of the kernel logistic regression, if there is one.
-    score_link : Link
-        The same of the least-squares scores alone.
+        Their weighted sum, from fitted scores to log-likelihoods.
     held_out : ndarray of shape (n_rows, n_classes)
         Log-likelihoods of held-out rows, by links and weights of the other folds.
     """
 
     weights: dict[str, float]
     link: Link
-    score_link: Link
     held_out: FloatArray
 
     def among(self, place: FloatArray) -> Mixture:
         """Return the mixture with further classes, which have no rows."""
         held_out = np.full((len(self.held_out), len(place)), -np.inf)
         held_out[:, place.any(axis=1)] = self.held_out
-        link, score_link = (
-            Link(link.slopes @ place.T, place @ link.constants)
-            for link in (self.link, self.score_link)
-        )
-        return Mixture(self.weights, link, score_link, held_out)
+        link = Link(self.link.slopes @ place.T, place @ self.link.constants)
+        return Mixture(self.weights, link, held_out)
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,15 +186,12 @@ class HeldOutScores:
         The classes of the rows; None: those that training rows have.
     where : str
         How they were predicted, in words.
-    logistic : KernelLogistic or None
-        A kernel logistic regression with the same kernel, and its logits of the same rows.
     """
 
     rows: NDArray[np.intp] | None = None
     scores: FloatArray | None = None
     target: ClassTarget | None = None
     where: str = "leave-one-out"
-    logistic: KernelLogistic | None = None
 
     def of(self, fit: LeastSquares, target: ClassTarget) -> tuple[FloatArray, ClassTarget]:
         """Return the scores that statistics are taken from, and the classes of their rows.
@@ -261,34 +251,11 @@ def fit_discriminant(
         scores = np.where(np.abs(scores) < _INVISIBLE, 0.0, scores)  # rounding errors
         basis = _span(fit, statistics)
         found, _ = _calibrated(scores, counted, target.class_scores, basis)
-        return _with_mixture(found, fit, basis, held_out.logistic)
+        found = replace(found, mixture=mix_links(found, basis))
     return replace(found, dual_coef=fit.coef, intercept=fit.intercept)
 
 
-def _with_mixture(
-    found: Discriminant,
-    fit: LeastSquares,
-    basis: FloatArray | None,
-    kernel: KernelLogistic | None,
-) -> Discriminant:
-    """Return a discriminant with the fit, whose probabilities are those of a mixture of links."""
-    coef, intercept, scores = fit.coef, fit.intercept, found.training_scores
-    logits = np.empty((len(scores), 0))
-    if kernel is not None:
-        # One far row does not decide on the weights of all.
-        logits = np.clip(kernel.held_out, LEAST_LOG, -LEAST_LOG)
-        coef = np.hstack([coef, kernel.coef])
-        intercept = np.concatenate([intercept, kernel.intercept])
-    return replace(
-        found,
-        dual_coef=coef,
-        intercept=intercept,
-        training_scores=np.hstack([scores, logits]),
-        mixture=mix_links(found, basis, logits),
-    )
-
-
-def mix_links(found: Discriminant, basis: FloatArray | None, logits: FloatArray) -> Mixture:
+def mix_links(found: Discriminant, basis: FloatArray | None) -> Mixture:
     """Return the links of held-out scores, mixed by how well they predict the classes of rows.
 
     The rows are divided into folds. Links for the rows of a fold are those of the other folds, so
@@ -301,35 +268,27 @@ def mix_links(found: Discriminant, basis: FloatArray | None, logits: FloatArray)
         Gaussian classes.
     basis : ndarray of shape (n_classes - 1, n_components) or None
         The directions in which scores vary; None: all.
-    logits : ndarray of shape (n_rows, n_classes - 1) or (n_rows, 0)
-        Those of a kernel logistic regression, relative to the first class; empty: there is none.
     """
-    scores, target = found.training_scores, found.training
-    log_shares, (folds, predicted) = np.log(target.shares), held_out_likelihoods(found, basis)
-    if logits.shape[1]:
-        own = np.pad(logits, ((0, 0), (1, 0))) - log_shares
-        predicted = np.concatenate([predicted, own[None]])
+    target, log_shares = found.training, np.log(found.training.shares)
+    folds, predicted = held_out_likelihoods(found, basis)
     known = np.isfinite(predicted[0])
     # A class that the other folds do not know is as unlikely as any can be.
     finite = np.where(known, predicted, predicted.max(axis=2, keepdims=True) + 2.0 * LEAST_LOG)
-    usable = known[np.arange(len(known)), target.codes]
-    held_out = np.empty_like(finite[0])
+    usable, held_out = known[np.arange(len(known)), target.codes], np.empty_like(finite[0])
 
-    def weights(rows: NDArray[np.bool_], n_links: int = len(finite)) -> FloatArray:
-        part = target.part(np.flatnonzero(rows))
-        return mixture_weights(finite[:n_links, rows], part, log_shares)
+    def weights(rows: NDArray[np.bool_]) -> FloatArray:
+        return mixture_weights(finite[:, rows], target.part(np.flatnonzero(rows)), log_shares)
 
     for fold in np.unique(folds):
         inside = folds == fold
         held_out[inside] = np.tensordot(weights(usable & ~inside), finite[:, inside], 1)
-    links, mixed = _links(found, scores, target), weights(usable)
-    whole = _summed(mixed[:2], links)
-    extra = mixed[2:].sum() * np.eye(target.n_classes)[1 : 1 + logits.shape[1]]
-    constants = whole.constants - mixed[2:].sum() * log_shares
+    mixed, links = weights(usable), _links(found, found.training_scores, target)
+    slopes, constants = (
+        np.tensordot(mixed, np.stack(parts), 1) for parts in zip(*links, strict=True)
+    )
     return Mixture(
-        dict(zip(LINKS, mixed.tolist(), strict=False)),
-        Link(np.vstack([whole.slopes, extra]), constants),
-        _summed(weights(usable, 2), links),
+        dict(zip(LINKS, mixed.tolist(), strict=True)),
+        Link(slopes, constants),
         np.where(known, held_out, -np.inf),
     )
 
@@ -364,13 +323,6 @@ def _links(found: Discriminant, scores: FloatArray, target: ClassTarget) -> list
     """Return Gaussian classes and the logistic regression on scores, as links from scores."""
     logistic = logistic_link(found.gaussian, found.coordinates(scores), target)
     return [found.from_scores(link) for link in (found.gaussian, logistic)]
-
-
-def _summed(weights: FloatArray, links: list[Link]) -> Link:
-    """Return the sum of links with weights."""
-    slopes = sum(weight * link.slopes for weight, link in zip(weights, links, strict=True))
-    constants = sum(weight * link.constants for weight, link in zip(weights, links, strict=True))
-    return Link(np.asarray(slopes), np.asarray(constants))
 
 
 def _calibrated(
@@ -894,15 +846,11 @@ class ClassHead(Head):
         return {} if self.expected is None else vars(self.expected)
 
     def row_losses(self, labels: NDArray[Any]) -> Callable[[FloatArray], FloatArray]:
-        """Return a function of the least-squares scores of rows: the log-loss of each.
-
-        Without the kernel logistic regression, whose fit without a row has no closed form.
-        """
-        rows, found = np.arange(len(labels)), self.discriminant
-        link = found.linear if found.mixture is None else found.mixture.score_link
+        """Return a function of the scores of rows of known classes: the log-loss of each."""
+        rows = np.arange(len(labels))
 
         def loss(scores: FloatArray) -> FloatArray:
-            told = log_softmax(link.log_likelihood(scores) + self.decision.log_priors, axis=1)
+            told = log_softmax(self.log_posterior(scores), axis=1)
             return np.asarray(-np.maximum(told[rows, labels], _LEAST_LOSS_LOG))
 
         return loss

@@ -26,7 +26,7 @@ def test_rows_are_those_that_push_most_for_the_prediction_or_against_it(n_classe
     gram, trained = (sum(c * k(rows, X[::2]) for k, c in pairs) for rows in (new, X[::2]))
     more = gram - trained.mean(axis=0)
     coef = discriminant.dual_coef - discriminant.dual_coef.mean(axis=0)
-    coef = coef @ (discriminant.sharpness * discriminant.scalings @ discriminant.means.T)
+    coef = coef @ discriminant.linear.slopes
     coef -= coef.mean(axis=1, keepdims=True)
     factor = 2.0 if n_classes == 2 else 1.0  # log-odds are the difference of two scores
     support = factor * more * coef[:, clf.predict_proba(new).argmax(axis=1)].T

@@ -17,13 +17,11 @@ from discernel.arrays import FloatArray
 from discernel.bank import Bank
 from discernel.criteria import GivenWeights, LeastSquares, Uniform
 from discernel.default.choose import Positions
-from discernel.default.logits import LogitSearch
 from discernel.default.propose import Proposal, kept_weights, scaled_kernels
 from discernel.kernels import Kernel
-from discernel.links import KernelLogistic
 from discernel.programs.solution import LearnedKernel
 from discernel.progress.deadline import must_stop_learning
-from discernel.targets import ClassTarget, Target, deal_folds
+from discernel.targets import Target, deal_folds
 
 #: The number of folds up to so many rows. Of more, half of the rows are predicted by what was
 #: learned from some of the other half.
@@ -155,31 +153,10 @@ class Relearner:
         return (found, like_model) if self.target.n_samples <= _FEW else (like_model,)
 
 
-class CrossFitted(NamedTuple):
-    """Held-out scores, the folds of rows, and a kernel logistic regression with the same kernels.
+def cross_fitted_scores(relearner: Relearner, fit: LeastSquares) -> tuple[FloatArray, Positions]:
+    """Return the held-out score of each row, and its fold; rows of fold -1 have none.
 
-    Rows of fold -1 have no held-out scores.
-    """
-
-    scores: FloatArray
-    folds: Positions
-    logistic: KernelLogistic | None
-
-
-def cross_fitted_scores(
-    relearner: Relearner, fit: LeastSquares, classes: ClassTarget | None = None
-) -> CrossFitted:
-    """Return the held-out scores of rows.
-
-    Parameters
-    ----------
-    relearner : Relearner
-        Learns kernels without each fold.
-    fit : LeastSquares
-        The fit of the model, by which rows are told apart.
-    classes : ClassTarget, optional
-        The classes, where a kernel logistic regression is to be fitted too. It is left out for
-        more rows than have held-out scores each.
+    Rows are told apart by the fit of the model.
     """
     target, proposal, rng = relearner.target, relearner.proposal, np.random.RandomState(0)
     fitted = relearner.request.criterion.least_squares
@@ -191,25 +168,16 @@ def cross_fitted_scores(
         folds = deal_folds(fit.fitted, target.strata, n_folds)
         folds = folds if few else -folds  # one half is predicted, from the other
     scores = np.zeros_like(target.scores)
-    search = None
-    if classes is not None and few and not must_stop_learning():
-        search = LogitSearch(classes, relearner.regularization, fit.fitted)
     for fold in range(int(folds.max()) + 1):
         outside, inside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
         if not few and len(outside) > _MOST_TO_LEARN_FROM:
             share = _MOST_TO_LEARN_FROM / len(outside)
             outside = outside[target.subset(outside).draw(share, rng)]
-        refits = relearner.without(fold, outside)
         own, *like_model = [
             fitted(bank, weights, target, lam).left_out_scores[inside]
-            for bank, weights, lam in refits
+            for bank, weights, lam in relearner.without(fold, outside)
         ]
         for other in like_model:
             own *= float(np.linalg.norm(other)) / max(float(np.linalg.norm(own)), _TINY)
         scores[inside] = own
-        if search is not None:
-            search.add(refits[0].bank.combined(refits[0].weights), inside)
-    logistic = None
-    if search is not None:
-        logistic = search.fit(relearner.bank.combined(relearner.weights))
-    return CrossFitted(scores, folds, logistic)
+    return scores, folds

@@ -98,7 +98,7 @@ class BaseKernelDiscriminant(
         (given, decision), target = known, learning.target
         fit, held_out = learning.fit(), HeldOutScores()
         if self.statistics == "loo":
-            held_out = learning.held_out(fit, logistic=True)
+            held_out = learning.held_out(fit)
         found = fit_discriminant(fit, target, self.statistics, held_out)
         found = replace(found, dual_coef=learning.coef(found.dual_coef))
         return learning.model(
@@ -386,8 +386,8 @@ class KernelDiscriminant(BaseKernelDiscriminant):
     discriminant_ : Discriminant
         Directions, class means and scalings.
     link_weights_ : dict of str to float
-        The weights with which links from scores to log-likelihoods are added: Gaussian classes, a
-        logistic regression on held-out scores and, up to 2,000 rows, a kernel logistic regression.
+        The weights with which links from scores to log-likelihoods are added: Gaussian classes,
+        and a logistic regression on held-out scores.
     explained_variance_ratio_ : ndarray of shape (n_components,)
         The share of the between-class variance along each column of `transform`.
 
@@ -399,7 +399,7 @@ class KernelDiscriminant(BaseKernelDiscriminant):
     >>> X, y = load_wine(return_X_y=True)
     >>> clf = make_pipeline(StandardScaler(), KernelDiscriminant()).fit(X[::2], y[::2])
     >>> round(clf.score(X[1::2], y[1::2]), 2)
-    0.99
+    0.98
     """
 
     def __init__(
@@ -590,8 +590,8 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
     discriminant_ : Discriminant
         Directions, class means and scalings.
     link_weights_ : dict of str to float
-        The weights with which links from scores to log-likelihoods are added: Gaussian classes, a
-        logistic regression on held-out scores and, up to 2,000 rows, a kernel logistic regression.
+        The weights with which links from scores to log-likelihoods are added: Gaussian classes,
+        and a logistic regression on held-out scores.
     explained_variance_ratio_ : ndarray of shape (n_components,)
         The share of the between-class variance along each column of `transform`.
 

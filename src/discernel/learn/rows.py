@@ -19,7 +19,7 @@ from discernel.bank import (
     FeatureBank,
     make_bank,
 )
-from discernel.criteria import KernelLeastSquares
+from discernel.criteria import KernelLeastSquares, LeastSquares
 from discernel.default import (
     Proposal,
     Relearner,
@@ -107,16 +107,13 @@ class Learning:
             self.bank, self.weights, self.target, lam, scores
         )
 
-    def held_out(self, fit: KernelLeastSquares, *, logistic: bool = False) -> HeldOutScores:
+    def held_out(self, fit: LeastSquares) -> HeldOutScores:
         """Return scores of rows whose labels neither the kernel nor the fit has seen.
 
         Parameters
         ----------
-        fit : KernelLeastSquares
+        fit : LeastSquares
             The fit of the target.
-        logistic : bool, default=False
-            Whether a kernel logistic regression of the classes is fitted too, where the kernel of
-            all rows is at hand.
         """
         relearner, proposal, n = self.relearner, self.proposal, self.target.n_samples
         if not relearner.learns:
@@ -126,11 +123,10 @@ class Learning:
             if len(rows):
                 where = "leave-one-out, of rows held out from the metric"
                 return HeldOutScores(rows, where=where)
-        classes = self.target if logistic and not fit.by_iteration else None
-        scores, folds, regression = cross_fitted_scores(relearner, fit, classes)
+        scores, folds = cross_fitted_scores(relearner, fit)
         rows, n_folds = np.flatnonzero(folds >= 0), int(folds.max()) + 1
         where = f"held out, {n_folds} folds" if n_folds > 1 else "held out, half of the rows"
-        return HeldOutScores(rows, scores[rows], where=where, logistic=regression)
+        return HeldOutScores(rows, scores[rows], where=where)
 
     def model(
         self,
