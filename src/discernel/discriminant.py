@@ -121,7 +121,8 @@ class Discriminant:
     def log_likelihood(self, scores: FloatArray) -> FloatArray:
         """Return log p(x | class) up to a constant of the row, of shape (n_rows, n_classes)."""
         if self.mixture is not None:
-            return self.mixture.link.log_likelihood(scores)
+            slopes, constants = self.mixture.link
+            return np.asarray(scores @ slopes + constants)
         return self.gaussian.log_likelihood(self.coordinates(scores))
 
     def log_posterior(self, scores: FloatArray, priors: FloatArray) -> FloatArray:
