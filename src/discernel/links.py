@@ -18,8 +18,9 @@ from discernel.targets import ClassTarget
 #: The links in the order of their weights: Gaussian classes, logistic regression on held-out
 #: scores.
 LINKS = ("gaussian", "logistic")
-#: The strength with which mixture weights are drawn to equal ones. Of 0.3, 1, 3, 10 and 30, 10 had
-#: the least log-loss on 34 tables among those with which no table was worse than without a mixture.
+#: The strength with which mixture weights are drawn to equal ones. Of 0.3, 1, 3, 10 and 30, 10 is
+#: the smallest with which none of 34 tasks lost more than 1 % of log-loss; measured with a kernel
+#: logistic regression as a third link.
 _PULL = 10.0
 #: Slopes whose mean square is below this tell nothing.
 _TINY = 1e-300
