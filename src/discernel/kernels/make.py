@@ -11,7 +11,8 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.kernels.adapters import Function, GaussianProcess, Pairwise, Precomputed
-from discernel.kernels.base import Kernel, Known, Standardized
+from discernel.kernels.base import Kernel, Known
+from discernel.kernels.composites import Standardized
 from discernel.kernels.distance import RBF, ChiSquared, Laplace
 from discernel.kernels.inner import Cosine, Linear, Polynomial
 from discernel.kernels.objects import (

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray
 from discernel.exceptions import InvalidInputError
-from discernel.kernels.base import Kernel, Known, Wrapper
+from discernel.kernels.base import Kernel, Known
 from discernel.kernels.columns import is_missing, replace_rows
+from discernel.kernels.composites import Wrapper
 from discernel.kernels.evaluate import KernelSet, is_dense
 from discernel.kernels.prepared import PreparedRows
 from discernel.kernels.terms import Atom, PairKind, Term, Terms, View, formula_of

@@ -11,7 +11,8 @@ import numpy as np
 
 from discernel.arrays import Buffers, Device, FloatArray, in_threads, larger_tiles, n_rows
 from discernel.exceptions import InvalidInputError
-from discernel.kernels.base import Combination, Kernel
+from discernel.kernels.base import Kernel
+from discernel.kernels.composites import Combination
 from discernel.kernels.evaluate import KernelSet, is_dense
 from discernel.kernels.expansion import Expansion, squared_gradient
 from discernel.kernels.pairs import check_shape
