@@ -1,4 +1,4 @@
-"""Kernels: small value objects that turn rows into matrices."""
+"""Kernels: functions of two rows that return kernel matrices."""
 
 from discernel.kernels.adapters import Function, GaussianProcess, Pairwise, Precomputed
 from discernel.kernels.base import Kernel
