@@ -1,4 +1,4 @@
-"""From what a user writes to kernels."""
+"""Conversion of names, callables and lists to kernels."""
 
 from __future__ import annotations
 
