@@ -29,8 +29,8 @@ from discernel.estimators.base import BaseKernelEstimator
 from discernel.exceptions import InvalidInputError, missing_extra
 from discernel.inspection.explained import pipeline_steps
 from discernel.inspection.facts import model_facts
-from discernel.kernels.base import Named, Offset, Power, Product, Restricted, Scaled, Sum
 from discernel.kernels.columns import Table
+from discernel.kernels.composites import Named, Offset, Power, Product, Restricted, Scaled, Sum
 from discernel.kernels.features import ExactMap, NystromMap
 from discernel.kernels.missing import _Reference
 from discernel.kernels.weighted import WeightedKernels
@@ -62,7 +62,7 @@ from discernel.show.writing import check_place, write_file
 __all__ = ["SavedModel", "load", "read_model", "save", "trusted_types", "write_model"]
 
 #: Raised with every change that an older version could not read.
-_FORMAT = 8
+_FORMAT = 9
 #: The first skops that builds nothing it was not told to trust.
 _SKOPS = (0, 12)
 #: Estimators, and what their models are made of. None of these runs anything when it is built.

@@ -85,4 +85,4 @@ def test_a_fit_beyond_the_address_space_is_refused_before_any_work():
     command = [sys.executable, "-c", textwrap.dedent(code)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("InvalidInputError Two matrices"), done.stdout
-    assert "This process may take 0." in done.stdout
+    assert "This process may use 0." in done.stdout

@@ -123,7 +123,7 @@ def test_which_bank(rows, monkeypatch):
     assert not have_low_rank([*smooth, own], rows)
     with pytest.raises(InvalidInputError, match="known to be positive semidefinite"):
         choose_bank("factored", [own], rows)
-    with pytest.raises(InvalidInputError, match="given as matrices"):
+    with pytest.raises(InvalidInputError, match="kernels are precomputed"):
         choose_bank("factored", [Precomputed()], np.eye(3))
     with pytest.raises(InvalidInputError, match="normalization"):
         FeatureBank(np.array([[1.0, 0.0, 0.0]]), [1], ["a"], normalization="none")

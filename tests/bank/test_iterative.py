@@ -487,16 +487,16 @@ def test_more_rows_than_matrices_fit_into_memory_are_taken(monkeypatch):
 
 def test_matrices_are_refused_and_so_is_what_needs_them():
     X, y = rows(60)
-    with pytest.raises(InvalidInputError, match="bank='iterative' computes kernels of rows"):
+    with pytest.raises(InvalidInputError, match="bank='iterative' computes kernels from rows"):
         choose_bank("iterative", [Precomputed()], np.eye(3))
     _, bank = both(rbf_ladder(3), X)
-    with pytest.raises(InvalidInputError, match=r"criterion='loo' needs the whole inverse.*tiled"):
+    with pytest.raises(InvalidInputError, match=r"criterion='loo' needs the inverse.*tiled"):
         bank.inverse(np.full(3, 1 / 3), 0.1)
     for criterion in ("loo", "margin"):
         clf = MultipleKernelDiscriminant(
             rbf_ladder(3), criterion=criterion, bank="iterative", regularization=0.1
         )
-        with pytest.raises(InvalidInputError, match="never makes a matrix of n_samples²"):
+        with pytest.raises(InvalidInputError, match="stores no matrix of n_samples²"):
             clf.fit(X, y > 0)
 
 

@@ -175,7 +175,7 @@ def test_what_a_blend_does_not_know_is_refused():
         lambda: bank.inverse(WEIGHTS, 0.1),
     ]
     for question in asked:
-        with pytest.raises(InvalidInputError, match="one sum of kernels knows nothing of"):
+        with pytest.raises(InvalidInputError, match="one sum of kernels does not support"):
             question()
     with pytest.raises(InvalidInputError, match="Predict with the whole"):
         bank.subset(np.arange(50)).combined_features(WEIGHTS)
@@ -326,7 +326,7 @@ def test_what_cannot_be_of_low_rank_is_refused():
         MultipleKernelDiscriminant(bank=LowRank(0)).fit(rows, y)
     with pytest.raises(InvalidInputError, match=r"at least the number of kernels, 2. Got 1"):
         MultipleKernelDiscriminant([RBF(), Linear()], bank=LowRank(1)).fit(rows, y)
-    with pytest.raises(InvalidInputError, match="bank='lowrank' computes kernels of rows"):
+    with pytest.raises(InvalidInputError, match="bank='lowrank' computes kernels from rows"):
         MultipleKernelDiscriminant("precomputed", bank="lowrank").fit(np.eye(60), y)
     with pytest.raises(InvalidInputError, match="bank='lowrank' needs kernels that are known"):
         choose_bank("lowrank", [_indefinite()], rows)

@@ -143,7 +143,7 @@ def test_projected_columns_are_orthogonal_to_the_roots():
         (["a", "b", "c"], "must be numbers.*Got a list"),
         (
             [1e200, 1.0, 1e-300],
-            "ratio.*Got 1e\\+200 and 1e-300. Give the rows with the smallest ones the weight 0",
+            "ratio.*Got 1e\\+200 and 1e-300. Set the smallest weights to 0",
         ),
     ],
 )

@@ -192,7 +192,7 @@ def test_which_bank(rows):
     assert choose_bank("auto", many, rows) == "tiled"
     assert choose_bank("dense", many, rows) == "dense"
     assert choose_bank("auto", [Precomputed()], np.eye(20_000, 2)) == "dense"
-    with pytest.raises(InvalidInputError, match="given as matrices"):
+    with pytest.raises(InvalidInputError, match="kernels are precomputed"):
         choose_bank("tiled", [Precomputed()], np.eye(3))
     with pytest.raises(InvalidInputError, match="bank must be one of"):
         choose_bank("disk", many, rows)
@@ -271,7 +271,9 @@ def test_the_cache_decides_which_bank(rows):
 def test_too_many_rows_for_the_machine_are_refused(rows, monkeypatch, kind, needed):
     kernels = [RBF(width=1.0), RBF(width=2.0)]
     monkeypatch.setattr("discernel.plan.plan.memory_limit", lambda: needed * 8 * N**2 - 1)
-    with pytest.raises(InvalidInputError, match=r"must fit into memory.*Take some of the rows"):
+    with pytest.raises(
+        InvalidInputError, match=r"must fit into memory.*Use a random subset of the rows"
+    ):
         choose_bank(kind, kernels, rows)
     monkeypatch.setattr("discernel.plan.plan.memory_limit", lambda: needed * 8 * N**2)
     assert choose_bank(kind, kernels, rows) == kind

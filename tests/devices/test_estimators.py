@@ -126,7 +126,7 @@ def test_two_devices_are_refused_with_what_to_do():
     )
     with pytest.raises(InvalidInputError, match="one library and on one device"):
         check_given(here, there)
-    with pytest.raises(InvalidInputError, match=r"by array\.to\('cpu'\)|Move the second there"):
+    with pytest.raises(InvalidInputError, match=r"by array\.to\('cpu'\)|Move the second array"):
         check_given(torch.zeros(1), here)
 
 

@@ -59,7 +59,7 @@ def test_memory_of_pytorch_that_is_not_enough():
     with pytest.raises(DeviceError, match=said) as caught, device_errors(HERE):
         torch.empty(2**60)
     assert "can't allocate memory" in str(caught.value) or "not enough" in str(caught.value)
-    assert "Take fewer rows, free other arrays there, or give NumPy arrays" in str(caught.value)
+    assert "Take fewer rows, free other arrays on it, or give NumPy arrays" in str(caught.value)
     assert "\n" not in str(caught.value)
     assert type(caught.value.__cause__) is RuntimeError
 
@@ -111,7 +111,7 @@ def test_too_little_memory(error):
     assert type(found) is DeviceError
     assert "is not enough" in str(found)
     assert "Set an option" not in str(found)
-    assert "Be modest, free other arrays there, or do without." in str(found)
+    assert "Be modest, free other arrays on it, or do without." in str(found)
     assert found.__cause__ is error
 
 
@@ -121,7 +121,7 @@ def test_a_lost_device(error):
     assert type(found) is DeviceError
     assert isinstance(found, RuntimeError)
     assert str(found).startswith("cpu failed. torch says: " + str(error).splitlines()[0])
-    assert str(found).endswith("start a new one, or do without.")
+    assert str(found).endswith("start a new process, or do without.")
 
 
 @pytest.mark.parametrize("error", OTHERS, ids=repr)

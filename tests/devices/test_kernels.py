@@ -421,7 +421,7 @@ def test_bad_arrays_are_refused(request):
                     call(X.to(dtype))
         with pytest.raises(InvalidInputError, match="one library and on one device"):
             RBF(width=1.0)(X, strict.asarray(draw()[1]))
-        with pytest.raises(InvalidInputError, match=r"meta.*Move the second there.*\.to\('cpu'\)"):
+        with pytest.raises(InvalidInputError, match=r"meta.*Move the second array.*\.to\('cpu'\)"):
             RBF(width=1.0)(X, X.to("meta"))
         with pytest.raises(InvalidInputError, match="dense"):
             RBF(width=1.0)(X.to_sparse())
@@ -512,7 +512,7 @@ def test_a_class_without_what_it_must_have_says_so():
         def diagonal(self, X):
             return np.ones(len(X))
 
-    with pytest.raises(NotImplementedError, match=r"Half must have a __call__"):
+    with pytest.raises(NotImplementedError, match=r"Half must define __call__"):
         Half()(draw()[0])
 
 

@@ -96,7 +96,7 @@ def test_rows_with_nan_or_inf(blobs, bad):
     ("options", "message"),
     [
         ({"kernels": []}, r"non-empty list of kernels. Got \[\].*'auto'"),
-        ({"kernels": [3]}, r"A kernel must be one of discernel.kernels.*Got 3 of type int"),
+        ({"kernels": [3]}, r"A kernel must be an object of discernel.kernels.*Got 3 of type int"),
         ({"kernels": ["rbff"]}, r"kernel name must be one of .*'rbff'"),
         ({"kernels": [RBF().on("age")]}, r"only in a dataframe. Got the name 'age'"),
         ({"kernels": [RBF().on([0, 99])]}, r"must lie in the 5 columns"),

@@ -135,8 +135,16 @@ def test_a_failed_change_changes_nothing():
         (KernelDiscriminant(Linear()), {"kernel__origin": (1.0,)}, r"settings of Linear"),
         (MultipleKernelDiscriminant([RBF()]), {"kernels__1__width": 2}, r"called \['0'\].*'1__w"),
         (MultipleKernelDiscriminant({"a": RBF()}), {"kernels__b__width": 2}, r"called \['a'\]"),
-        (MultipleKernelDiscriminant(), {"kernels__0__width": 2.0}, r"a kernel to set.*Got 'auto'"),
-        (KernelDiscriminant("nope"), {"kernel__width": 2.0}, r"a kernel to set.*Got 'nope'"),
+        (
+            MultipleKernelDiscriminant(),
+            {"kernels__0__width": 2.0},
+            r"can only be set for a kernel. Got 'auto'",
+        ),
+        (
+            KernelDiscriminant("nope"),
+            {"kernel__width": 2.0},
+            r"can only be set for a kernel. Got 'nope'",
+        ),
     ],
 )
 def test_unknown_settings_are_refused(estimator, changes, message):

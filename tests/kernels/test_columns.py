@@ -275,7 +275,7 @@ def test_names_need_a_dataframe(columns: Any, container: Callable) -> None:
 
 def test_name_that_stands_twice_is_refused() -> None:
     frame = pd.DataFrame(make_rows(9, seed=0)[:, :3], columns=["a", "b", "a"])
-    with pytest.raises(InvalidInputError, match=r"'a'\)? stands 2 times among the columns"):
+    with pytest.raises(InvalidInputError, match=r"'a'\)? occurs 2 times among the columns"):
         Linear().on("a")(frame)
     assert_array_equal(column_indices("b", frame), [1])
 

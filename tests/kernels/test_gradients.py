@@ -254,13 +254,13 @@ def test_kernels_without_gradients_say_so(kernel):
     for method in (kernel.gradient, kernel.squared_gradient, kernel.named("a").gradient):
         with pytest.raises(NotImplementedError, match="has no gradient by its rows"):
             method(X, COEF, Z)
-    with pytest.raises(NotImplementedError, match="has no scales"):
+    with pytest.raises(NotImplementedError, match="has no column scales"):
         kernel.scale_derivative(0, X)
 
 
 @pytest.mark.parametrize("kernel", [Linear(), RBF(width=1.0) + Laplace(width=1.0)], ids=repr)
 def test_kernels_without_scales_say_so(kernel):
-    with pytest.raises(NotImplementedError, match="has no scales"):
+    with pytest.raises(NotImplementedError, match="has no column scales"):
         kernel.scale_derivative(0, X)
 
 

@@ -1,4 +1,4 @@
-"""From what a user writes to kernels."""
+"""Conversion of names, callables and lists to kernels."""
 
 from __future__ import annotations
 
@@ -89,7 +89,8 @@ def test_unknown_name_error_lists_the_known() -> None:
 @pytest.mark.parametrize("thing", [None, 3, 2.5, np.eye(2), object(), b"rbf"])
 def test_unknown_object_error_names_its_type(thing: Any) -> None:
     with pytest.raises(
-        InvalidInputError, match=f"(?s)A kernel must be one of .* of type {type(thing).__name__}"
+        InvalidInputError,
+        match=f"(?s)A kernel must be an object of .* of type {type(thing).__name__}",
     ):
         as_kernel(thing)
 

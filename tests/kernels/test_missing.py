@@ -183,7 +183,7 @@ def test_a_kernel_that_takes_no_missing_cells_says_so_at_fit_and_at_predict() ->
         (lambda: Standardized(WhereKnown(RBF())), r"WhereKnown\(Standardized\(RBF\(\)\)\)"),
         (
             lambda: WhereKnown(NGram()).resolve(np.array([["a", None], ["b", "c"]], dtype=object)),
-            "Row 0 lacks some. Fill them",
+            "Row 0 lacks some. Impute them",
         ),
     ],
 )

@@ -12,7 +12,7 @@ from discernel.bank import CombinedKernel, DenseBank, gram_stack
 from discernel.bank.base import Centering
 from discernel.bank.tiled import TiledBank
 from discernel.kernels import RBF, Exponential, Linear, Polynomial, Tanimoto
-from discernel.kernels.base import Scaled
+from discernel.kernels.composites import Scaled
 from discernel.kernels.evaluate import KernelSet
 from discernel.kernels.terms import PairFunction, Term
 

@@ -9,7 +9,7 @@ import pytest
 
 from discernel import MultipleKernelDiscriminant
 from discernel.arrays.sample_weights import SampleWeights
-from discernel.bank.distributed import DistributedBank, Workers, _added_up
+from discernel.bank.distributed import DistributedBank, Workers, _sum_parts
 from discernel.bank.iterative import IterativeBank
 from discernel.bank.tiled import Threads
 from discernel.exceptions import InvalidInputError
@@ -93,7 +93,7 @@ def test_rows_are_sent_once(client):
 
 def test_adding_up_changes_nothing_that_another_task_made():
     parts = [np.ones((2, 2)), 2 * np.ones((2, 2))]
-    assert (_added_up(parts) == 3).all()
+    assert (_sum_parts(parts) == 3).all()
     assert (parts[0] == 1).all()
 
 

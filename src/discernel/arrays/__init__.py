@@ -1,4 +1,4 @@
-"""Arrays of any library: rows, pairs, threads, dense linear algebra, devices."""
+"""Arrays of NumPy and other libraries: rows, pairs, threads, linear algebra, devices."""
 
 from discernel.arrays.dense import (
     Cholesky,

@@ -1,4 +1,4 @@
-"""Who does the tasks of Dask, and what is said when they are gone."""
+"""Dask clients and schedulers, and errors of lost workers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 from discernel.exceptions import ClusterError, InvalidInputError, missing_extra
 
-#: Seconds until a scheduler that does not answer is not there.
-_PATIENCE = 10
-#: What to do where a partition is too large.
+#: Seconds to wait for the answer of a scheduler.
+_TIMEOUT = 10
+#: Advice for partitions that are too large.
 SMALLER = (
     "Make partitions smaller, by X.rechunk({0: n_rows}) of an array or X.repartition("
     "partition_size='32MB') of a dataframe, or give workers more memory or fewer threads."
@@ -20,16 +20,16 @@ SMALLER = (
 
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
-    """Have tasks done by the workers of a scheduler, at an address such as ``tcp://host:8786``."""
+    """Run Dask tasks on the workers of a scheduler with an address such as ``tcp://host:8786``."""
     try:
         from distributed import Client
     except ImportError as error:
-        raise missing_extra("A scheduler needs Dask", "dask", "do without one") from error
+        raise missing_extra("A scheduler needs Dask", "dask", "leave it out") from error
     try:
-        client = Client(address, timeout=_PATIENCE)
+        client = Client(address, timeout=_TIMEOUT)
     except (OSError, ValueError) as error:
         raise ClusterError(
-            f"A Dask scheduler must be at the address. Got {address!r}, where none answers: "
+            f"No Dask scheduler answers at {address!r}: "
             f"{error}. `dask scheduler` starts one, and `dask worker ADDRESS` its workers."
         ) from error
     with client:
@@ -37,18 +37,19 @@ def connected(address: str) -> Iterator[Any]:
 
 
 def spread_files(paths: list[Path]) -> Any:
-    """Return the rows of Parquet files as a Dask dataframe; workers see them by the same names."""
+    """Return the rows of Parquet files as a Dask dataframe. Workers read the same paths."""
     import dask.dataframe as dd
 
     if any(path.suffix.lower() not in (".parquet", ".pq") for path in paths):
         raise InvalidInputError(
-            f"Workers read Parquet files. Got {paths[0]}. Write Parquet, or do without a scheduler."
+            f"Workers read Parquet files. Got {paths[0]}. Write Parquet, or leave out the "
+            "scheduler."
         )
     return dd.read_parquet([str(path.absolute()) for path in paths])
 
 
 def scheduler() -> Any:
-    """Return what does the tasks of a graph, by Dask's own settings; else threads."""
+    """Return the scheduler function of Dask's settings, by default that of threads."""
     import dask.threaded
     from dask.base import get_scheduler
 
@@ -56,13 +57,13 @@ def scheduler() -> Any:
 
 
 def active_client() -> Any:
-    """Return the client that Dask would use, or None where it would use this process."""
+    """Return the distributed client that Dask would use, or None."""
     found = getattr(scheduler(), "__self__", None)
     return found if hasattr(found, "scheduler_info") else None
 
 
 def large_graphs() -> Any:
-    """Let what all tasks need travel with them, once, without a word of warning."""
+    """Return a context without Dask's warning about large task graphs."""
     import dask
 
     return dask.config.set({"distributed.admin.large-graph-warning-threshold": "512MiB"})
@@ -70,7 +71,7 @@ def large_graphs() -> Any:
 
 @contextmanager
 def explain_lost_workers() -> Iterator[None]:
-    """Say what to do where workers, their memory or the scheduler are gone."""
+    """Translate errors about lost workers, memory or schedulers into advice."""
     try:
         yield
     except MemoryError as error:
@@ -79,12 +80,12 @@ def explain_lost_workers() -> Iterator[None]:
         name = type(error).__name__
         if name == "KilledWorker":
             raise ClusterError(
-                "Workers must live through a partition, but several died of the same one, most "
-                f"likely of too little memory. {SMALLER}"
+                "Several workers died while they processed the same partition, most likely of too "
+                f"little memory. {SMALLER}"
             ) from error
         if name in ("CommClosedError", "CancelledError", "FutureCancelledError", "TimeoutError"):
             raise ClusterError(
-                "The scheduler must be there until all is done, but it has gone, or has forgotten "
-                f"the work: {error}. Nothing was changed; connect a new Client, and call again."
+                "The connection to the scheduler was lost, or it has dropped the tasks: "
+                f"{error}. Nothing was changed; connect a new Client and call again."
             ) from error
         raise

@@ -1,4 +1,4 @@
-"""Where arrays live: a library of the array API standard, and a device of it, which may fail."""
+"""Devices of the array API standard, such as GPUs, and their errors."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from discernel.arrays.memory import memory_limit
 from discernel.arrays.rows import convert_rows, is_sparse
 from discernel.exceptions import DeviceError, InvalidInputError, missing_extra
 
-#: How libraries call too little memory; the third is PyTorch's for the memory of the processor.
+#: Texts of out-of-memory errors; the third is that of PyTorch on the CPU.
 _OUT_OF_MEMORY = ("out of memory", "not enough memory", "can't allocate memory", "alloc_failed")
-#: How errors of a device are called, and how those without a name of their own begin.
+#: Type names of device errors, and the first words of those with a generic type.
 _NAMES = ("AcceleratorError", "CUDARuntimeError", "CUDADriverError", "CUBLASError", "CUSOLVERError")
 _BEGINNINGS = ("CUDA error", "cusolver error", "cuBLAS error", "Triton Error [CUDA]")
 
 
 def squared_difference(x: Any, z: Any) -> Any:
-    """Return (x − z)², without the digits that a product loses."""
+    """Return (x − z)², more accurate than by products."""
     return (x - z) ** 2
 
 
@@ -37,16 +37,16 @@ def absolute_difference(x: Any, z: Any) -> Any:
 
 @dataclass(frozen=True)
 class Device:
-    """A library and one of its devices.
+    """An array library and one of its devices.
 
-    All that the standard lacks, and the libraries do each in their own way, is here.
+    Operations that the array API standard lacks are implemented here for each library.
 
     Attributes
     ----------
     xp : module
-        The namespace of the library, as array-api-compat gives it.
+        The namespace of the library, from array-api-compat.
     where : object
-        A device of it.
+        The device.
     """
 
     xp: Any
@@ -54,7 +54,7 @@ class Device:
 
     @classmethod
     def named(cls, name: str) -> Device:
-        """Return a device of PyTorch by its name, such as ``"cuda"``, ``"cuda:1"`` or ``"cpu"``."""
+        """Return the PyTorch device of a name such as ``"cuda"``, ``"cuda:1"`` or ``"cpu"``."""
         try:
             import torch
         except ImportError as error:
@@ -62,17 +62,17 @@ class Device:
         xp, n_cuda = _compat().array_namespace(torch.empty(0)), torch.cuda.device_count()
         try:
             device = torch.device(name)
-            # One that PyTorch counts and that does not answer is there, but has failed.
+            # A device that PyTorch counts, but that does not answer, has failed.
             counted = device.type == "cuda" and (device.index or 0) < n_cuda
             with device_errors(cls(xp, device) if counted else None):
                 torch.empty(1, device=device)
         except DeviceError:
             raise
         except (RuntimeError, AssertionError) as error:
-            there = ["cpu", *(f"cuda:{i}" for i in range(n_cuda))]
+            known = ["cpu", *(f"cuda:{i}" for i in range(n_cuda))]
             raise InvalidInputError(
-                f"device must be one that PyTorch can use here: {', '.join(there)}. Got {name!r}, "
-                f"of which PyTorch says: {str(error).splitlines()[0]}"
+                f"device must be one that PyTorch can use here: {', '.join(known)}. Got {name!r}; "
+                f"PyTorch says: {str(error).splitlines()[0]}"
             ) from error
         return cls(xp, device)
 
@@ -83,40 +83,41 @@ class Device:
 
     @property
     def is_cuda(self) -> bool:
-        """Whether the device is one of NVIDIA's."""
+        """Whether this is an NVIDIA GPU."""
         return self.library == "cupy" or str(self.where).startswith("cuda")
 
     @property
     def is_host(self) -> bool:
-        """Whether arrays lie in the memory of the processor, where NumPy can compute with them.
+        """Whether arrays are in host memory and computed by NumPy.
 
-        Those of array-api-strict do, but are there to be computed with by the standard alone.
+        Arrays of array-api-strict are in host memory too, but test the standard, so they are not
+        converted.
         """
         return self.library == "torch" and str(self.where).partition(":")[0] == "cpu"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _known, (self.library, str(self.where))
 
-    # ---- there and back --------------------------------------------------------------------------
+    # ---- conversion --------------------------------------------------------------------------
 
     def _dtype(self, single: bool) -> Any:
         return self.xp.float32 if single else self.xp.float64
 
     def put(self, array: NDArray[Any], *, single: bool = False) -> Any:
-        """Return a NumPy array as one of the device, of double or single precision."""
-        ours = np.ascontiguousarray(array, dtype=np.float32 if single else np.float64)
-        return self.xp.asarray(ours, dtype=self._dtype(single), device=self.where)
+        """Copy a NumPy array to the device, in double or single precision."""
+        values = np.ascontiguousarray(array, dtype=np.float32 if single else np.float64)
+        return self.xp.asarray(values, dtype=self._dtype(single), device=self.where)
 
     def returned(self, result: Any) -> Any:
-        """Return what a user gets for arrays of this device; text stays NumPy's."""
+        """Convert a result to an array of the device; text and other objects are unchanged."""
         if not (isinstance(result, np.ndarray) and result.dtype.kind in "fiub"):
             return result
-        # Libraries share the memory, and take none that is read-only or runs backwards.
-        ours = np.require(result, requirements=["C", "W"])
-        return self.xp.asarray(ours, device=self.where)
+        # Libraries share the memory, but not if it is read-only or has negative strides.
+        values = np.require(result, requirements=["C", "W"])
+        return self.xp.asarray(values, device=self.where)
 
     def empty(self, shape: tuple[int, ...], *, single: bool = False) -> Any:
-        """Return memory on the device."""
+        """Return an uninitialized array on the device."""
         return self.xp.empty(shape, dtype=self._dtype(single), device=self.where)
 
     def zeros(self, shape: tuple[int, ...], *, single: bool = False) -> Any:
@@ -124,7 +125,7 @@ class Device:
         return self.xp.zeros(shape, dtype=self._dtype(single), device=self.where)
 
     def free_bytes(self) -> int | None:
-        """Return the bytes that are free on the device; None where it does not say."""
+        """Return the free bytes of the device, or None if unknown."""
         if self.library == "torch" and self.is_cuda:
             import torch
 
@@ -139,9 +140,9 @@ class Device:
         return memory_limit()
 
     def check_room(self, n_bytes: int, what: str, otherwise: str) -> None:
-        """Raise a clear error, before any work, where there is too little memory.
+        """Raise an error before any work if there is too little memory.
 
-        ``what`` begins its sentence, ``otherwise`` ends it: what to do beside freeing some.
+        ``what`` is the first part of the message, ``otherwise`` advice at its end.
         """
         free = self.free_bytes()
         if free is not None and n_bytes > free:
@@ -153,16 +154,16 @@ class Device:
     # ---- what the standard lacks -------------------------------------------------------------
 
     def cholesky(self, matrix: Any) -> Any:
-        """Return a lower factor; None where the matrix is not positive definite."""
+        """Return the lower Cholesky factor, or None if the matrix is not positive definite."""
         try:
             return self.xp.linalg.cholesky(matrix)
-        except Exception as error:  # every library has its own
+        except Exception as error:  # each library has its own type
             if "positive" not in str(error) and "singular" not in str(error).lower():
                 raise
             return None
 
     def triangular_inverse(self, lower: Any) -> Any:
-        """Return the inverse of a lower triangle; what is above the diagonal must be 0."""
+        """Return the inverse of a lower triangular matrix with zeros above the diagonal."""
         if self.library == "torch":
             import torch
 
@@ -178,7 +179,7 @@ class Device:
 
     @cached_property
     def fused(self) -> Any:
-        """Our own passes over pairs of rows, where Triton can compile them; else None."""
+        """The compiled passes over pairs of rows (Triton), or None."""
         if not (self.library == "torch" and self.is_cuda):
             return None
         try:
@@ -189,23 +190,23 @@ class Device:
 
     @cached_property
     def functions(self) -> Any:
-        """The functions of the library, and `column_sums`: what formulas of pairs of rows take."""
+        """The functions of the library and `column_sums`, for `PairKind.formula`."""
         return SimpleNamespace(**vars(self.xp), column_sums=self.column_sums)
 
     def column_sums(self, function: Callable[[Any, Any], Any], X: Any, Z: Any) -> Any:
-        """Return Σ_l function(x_l, z_l) for all rows, without an array of all columns."""
+        """Return Σ_l function(x_l, z_l) for all pairs of rows, one column at a time."""
         if self.fused is not None and function in (squared_difference, absolute_difference):
             return self.fused.sums_of_differences(X.T, Z.T, function is squared_difference)
         each = (slice(column, column + 1) for column in range(X.shape[1]))
         return sum(function(X[:, column], Z[:, column].T) for column in each)
 
     def put_columns(self, rows: NDArray[Any], *, single: bool = False) -> Any:
-        """Return rows, one column after another in memory where passes of our own run."""
+        """Copy rows to the device, column by column in memory if `fused` computes them."""
         values = self.put(rows, single=single)
         return values if self.fused is None else values.T.contiguous().T
 
     def clear_diagonal(self, matrix: Any) -> Any:
-        """Return a matrix with zeros on its diagonal, in its memory where that can be."""
+        """Set the diagonal of a matrix to 0, in place if possible, and return the matrix."""
         if self.library == "torch":
             matrix.diagonal().zero_()
             return matrix
@@ -213,10 +214,10 @@ class Device:
 
     @contextmanager
     def coarse_products(self, wanted: bool = True) -> Iterator[None]:
-        """Multiply single precision with ten digits of two inside, where the device can.
+        """Allow TF32 products of single precision within the context, if the device has them.
 
-        Three decimal digits, four times as fast. PyTorch has a switch for all of the process; it
-        is put back.
+        They have three decimal digits and are four times as fast. PyTorch's switch for the whole
+        process is reset at the end.
         """
         if not (wanted and self.library == "torch" and self.is_cuda):
             yield
@@ -241,7 +242,7 @@ def _compat() -> Any:
 
 
 def _known(library: str, where: str) -> Device:
-    """Return a device again, in another process."""
+    """Return the device of a library by name, for unpickling."""
     if library == "torch":
         return Device.named(where)
     module = importlib.import_module(library)
@@ -253,7 +254,7 @@ def _library(array: Any) -> str:
 
 
 def device_of(array: Any) -> Device | None:
-    """Return where an array lives; None for those of NumPy, and for what is no array."""
+    """Return the device of an array; None for NumPy arrays and other objects."""
     if _library(array) not in ("torch", "cupy", "array_api_strict"):
         return None
     compat = _compat()
@@ -261,12 +262,12 @@ def device_of(array: Any) -> Device | None:
 
 
 def elsewhere(device: Device | None) -> Device | None:
-    """Return a device to compute on; None where NumPy computes, also with the arrays of others."""
+    """Return the device to compute on, or None if NumPy computes."""
     return None if device is None or device.is_host else device
 
 
 def as_host(array: Any) -> NDArray[Any]:
-    """Return an array of any library as one of NumPy."""
+    """Convert an array of any library to a NumPy array."""
     library = _library(array)
     if library == "cupy":
         array = array.get()
@@ -276,11 +277,11 @@ def as_host(array: Any) -> NDArray[Any]:
 
 
 def on_host(given: Any) -> Any:
-    """Return arrays of other libraries as those of NumPy, also in lists and dictionaries.
+    """Convert arrays of other libraries to NumPy, also in lists and dictionaries.
 
-    All else is returned as `convert_rows` returns it.
+    Other containers are converted by `convert_rows`.
     """
-    if isinstance(given, dict) and not is_sparse(given):  # as one sparse matrix is
+    if isinstance(given, dict) and not is_sparse(given):  # SciPy's DOK matrix is a dict
         return {key: on_host(value) for key, value in given.items()}
     if isinstance(given, (list, tuple)) and any(device_of(each) is not None for each in given):
         return [on_host(each) for each in given]
@@ -288,9 +289,9 @@ def on_host(given: Any) -> Any:
 
 
 def check_given(*arrays: Any) -> Device | None:
-    """Return where what a user gave lives, or raise a clear error where that is two devices.
+    """Return the common device of arrays; raise an error if there are two devices.
 
-    Arrays of NumPy, lists and None may go with any device.
+    NumPy arrays, lists and None may be combined with any device.
     """
     found = [(array, device) for array in arrays if (device := device_of(array)) is not None]
     for array, device in found:
@@ -299,29 +300,29 @@ def check_given(*arrays: Any) -> Device | None:
             by = f" by array.to({str(first.where)!r})" if device.library == "torch" else ""
             raise InvalidInputError(
                 f"All arrays must be of one library and on one device. Got {first.library} on "
-                f"{first.where} and {device.library} on {device.where}. Move the second there{by}."
+                f"{first.where} and {device.library} on {device.where}. Move the second array{by}."
             )
         kind = str(array.dtype)
         if "float16" in kind or "float8" in kind or "complex" in kind:
             raise InvalidInputError(
-                f"Arrays must be of real numbers with at least 32 bits. Got {kind}, of too few "
-                "digits for a kernel. Convert it, for example by array.to(torch.float32)."
+                f"Arrays must hold real numbers of at least 32 bits. Got {kind}. Convert the "
+                "array, for example by array.to(torch.float32)."
             )
         layout = str(getattr(array, "layout", "torch.strided"))
         if layout != "torch.strided":
             raise InvalidInputError(
-                f"Tensors must be dense. Got one of the layout {layout}. Convert it by "
+                f"Tensors must be dense. Got the layout {layout}. Convert the tensor by "
                 "array.to_dense(), or give a sparse matrix of SciPy, without a device."
             )
     return found[0][1] if found else None
 
 
-# ---- a device that fails in the middle: out of memory, or gone -----------------------------------
+# ---- errors --------------------------------------------------------------------------------------
 
 
 @contextmanager
 def device_errors(device: Device | None, **advice: str) -> Iterator[None]:
-    """Raise a `device_failure`, with its advice, where a device fails within."""
+    """Translate device errors within the context by `device_failure`."""
     try:
         yield
     except Exception as error:
@@ -343,13 +344,13 @@ def device_failure(
     Parameters
     ----------
     error : BaseException
-        What was raised.
+        The error that was raised.
     device : Device or None
-        The device that was computed on.
+        The device of the computation.
     smaller : str
-        What needs less memory: the beginning of a sentence, in the imperative.
+        How to need less memory: start of a sentence, in the imperative.
     instead : str
-        What works without the device: the end of a sentence, in the imperative.
+        How to work without the device: end of a sentence, in the imperative.
     """
     if device is None or isinstance(error, DeviceError):
         return None
@@ -359,23 +360,23 @@ def device_failure(
     out_of_memory = kind == "OutOfMemoryError" or (
         (is_runtime or of_device) and any(each in said.lower() for each in _OUT_OF_MEMORY)
     )
-    # The first two sentences; what follows is on the library's options.
+    # Keep two sentences; the rest is about options of the library.
     line = said.splitlines()[0] if said else kind
     said = ". ".join(line.split(". ")[:2]).rstrip(".")
     if out_of_memory:
         free = None
         with suppress(Exception):  # which may not answer any more
             free = device.free_bytes()
-        # Arrays of the work that failed, or whoever catches this could not try a smaller one.
+        # Free the arrays of the failed work, so that the caller can try a smaller problem.
         traceback.clear_frames(error.__traceback__)
-        there = "" if free is None else f" {free / 1e9:.3g} GB were free then."
+        were_free = "" if free is None else f" {free / 1e9:.3g} GB were free."
         return DeviceError(
-            f"The memory of {where} is not enough. {device.library} says: {said}.{there} "
-            f"{smaller}, free other arrays there, or {instead}."
+            f"The memory of {where} is not enough. {device.library} says: {said}.{were_free} "
+            f"{smaller}, free other arrays on it, or {instead}."
         )
     if of_device:
         return DeviceError(
             f"{where} failed. {device.library} says: {said}. This process can usually not "
-            f"use it any more: start a new one, or {instead}."
+            f"use the device any more: start a new process, or {instead}."
         )
     return None

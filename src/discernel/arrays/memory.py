@@ -1,4 +1,4 @@
-"""What this machine lets the process take."""
+"""The memory limit of the process."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ except ImportError:  # on Windows
 
 
 def memory_limit() -> int | None:
-    """Return the bytes of memory that this process may take; None where the system does not say.
+    """Return the bytes of memory that this process may use, or None if unknown.
 
-    Those of the machine, or of the container if that has fewer, or what is left of the address
-    space that the process may have (``ulimit -v``).
+    This is the smallest of the memory of the machine, the limit of the container, and the rest of
+    the address space of the process (``ulimit -v``).
     """
     try:
         found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
@@ -25,7 +25,7 @@ def memory_limit() -> int | None:
 
 
 def _address_space_left(root: Path = Path("/")) -> list[int]:
-    """Return the bytes of address space that the process may still take, if they are limited."""
+    """Return the bytes of address space that are left, or an empty list without a limit."""
     if resource is None:
         return []
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
@@ -33,13 +33,13 @@ def _address_space_left(root: Path = Path("/")) -> list[int]:
         return []
     try:
         pages = int((root / "proc/self/statm").read_text().split()[0])
-    except (OSError, ValueError, IndexError):  # a system that does not say what is used
+    except (OSError, ValueError, IndexError):  # used memory is unknown
         pages = 0
     return [max(0, limit - pages * resource.getpagesize())]
 
 
 def _container_limits(root: Path = Path("/")) -> list[int]:
-    """Return the limits of the control groups of this process, of both versions of Linux."""
+    """Return the memory limits of the control groups (version 1 and 2) of this process."""
     groups = root / "proc/self/cgroup"
     limits = []
     for line in groups.read_text().splitlines() if groups.exists() else []:
@@ -48,7 +48,7 @@ def _container_limits(root: Path = Path("/")) -> list[int]:
             continue
         mount = root / "sys/fs/cgroup" / controllers
         name = "memory.max" if controllers == "" else "memory.limit_in_bytes"
-        # Inside a container the mount may begin at the group itself, whatever its path says.
+        # Inside a container the mount may start at the group itself, whatever its path.
         inside = [
             mount / part.lstrip("/") for part in (path, *map(str, PurePosixPath(path).parents))
         ]
@@ -60,5 +60,5 @@ def _container_limits(root: Path = Path("/")) -> list[int]:
 def _number_in(path: Path) -> list[int]:
     try:
         return [int(path.read_text())]
-    except (OSError, ValueError):  # not there, or "max"
+    except (OSError, ValueError):  # no such file, or "max"
         return []

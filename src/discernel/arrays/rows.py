@@ -1,4 +1,4 @@
-"""Rows: their number, conversion from what users have and to floats, and draws from them."""
+"""Rows: conversion of containers, conversion to floats, and random subsets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from discernel.exceptions import InvalidInputError, missing_extra
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
-#: Rows of which an origin and a scale are taken, and the seed with which they are drawn.
+#: Number of rows that determine an origin or scale, and the seed of random subsets.
 DRAWN_ROWS, _SEED = 64, 0
 
 
@@ -23,26 +23,26 @@ def n_rows(X: Any) -> int:
 
 
 def is_sparse(X: Any) -> bool:
-    """Whether rows are a sparse matrix of SciPy."""
+    """Whether X is a sparse matrix of SciPy."""
     return hasattr(X, "tocsr")
 
 
 def is_frame(X: Any) -> bool:
-    """Whether rows have columns with names and types of their own."""
-    # Of the class: to ask a dataframe of polars itself takes time that grows with its columns.
+    """Whether X is a dataframe."""
+    # Ask the class: for a polars dataframe, the attribute takes time that grows with its columns.
     return hasattr(type(X), "columns") and hasattr(type(X), "dtypes")
 
 
 def as_dense(X: Any) -> Any:
-    """Return a sparse matrix as an array; arrays are returned as they are."""
+    """Convert a sparse matrix to an array; arrays are returned unchanged."""
     return X.toarray() if is_sparse(X) else X
 
 
 def as_rows(X: Any) -> Any:
-    """Return rows as a float64 array or CSR matrix, or raise an error if they have one dimension.
+    """Convert rows to a float64 array or CSR matrix; raise an error for one dimension.
 
-    Integers then cannot overflow. The indices of a sparse matrix are of 32 bits where these are
-    enough: scikit-learn's distances take no others.
+    Floats prevent overflow of integers. Indices of a sparse matrix have 32 bits if possible, as
+    scikit-learn's distances require.
     """
     if is_sparse(X):
         X = X.tocsr()
@@ -58,10 +58,10 @@ def as_rows(X: Any) -> Any:
 
 
 def convert_rows(X: Any) -> Any:
-    """Return rows in a container whose cells can be read column by column.
+    """Convert containers whose cells cannot be read column by column.
 
-    Masked cells of NumPy become NaN or None, tables of pyarrow dataframes of pandas, and lazy
-    frames of polars are collected. Anything else is returned as it is.
+    Masked cells of NumPy become NaN or None, pyarrow tables become pandas dataframes, and polars
+    lazy frames are collected. Other containers are returned unchanged.
     """
     if getattr(getattr(X, "dtype", None), "names", None):
         fields = ", ".join(map(repr, X.dtype.names))
@@ -81,9 +81,9 @@ def convert_rows(X: Any) -> Any:
 
 
 def _fill_masked(array: Any) -> Any:
-    """Return a masked array with NaN, beside other cells than floats None, for what is masked.
+    """Replace masked cells by NaN in arrays of floats, and by None in other arrays.
 
-    Anything else is returned as it is.
+    Arrays without a mask are returned unchanged.
     """
     if not isinstance(array, np.ma.MaskedArray):
         return array
@@ -96,7 +96,7 @@ def _fill_masked(array: Any) -> Any:
 
 
 def _arrow_frame(table: Any) -> Any:
-    """Return a table of pyarrow as a dataframe of pandas with the same values."""
+    """Convert a pyarrow table to a pandas dataframe without loss of precision."""
     try:
         import pandas as pd
     except ImportError as error:
@@ -104,16 +104,17 @@ def _arrow_frame(table: Any) -> Any:
         raise missing_extra(need, "app", "give a dataframe: pl.from_arrow(table)") from error
     import pyarrow as pa
 
-    def kept(kind: Any) -> Any:  # types of NumPy would make floats of integers beside missing cells
+    def kept(kind: Any) -> Any:  # NumPy types would convert integers to floats if cells are missing
         return None if pa.types.is_dictionary(kind) else pd.ArrowDtype(kind)
 
     return table.to_pandas(types_mapper=kept)
 
 
 def draw_rows(X: Any, most: int) -> Any:
-    """Return at most so many rows of X, in their order: the same ones for the same number of rows.
+    """Return a random subset of at most ``most`` rows of X, in order.
 
-    Drawn, because every n-th row of data in some periodic order can be of one kind.
+    The subset depends only on the number of rows. It is random because every n-th row can be
+    biased if the data have a periodic order.
     """
     return X if n_rows(X) <= most else X[_drawn(n_rows(X), most)]
 
@@ -124,9 +125,10 @@ def _drawn(n: int, most: int) -> NDArray[np.intp]:
 
 
 def typical_row(X: FloatArray) -> FloatArray:
-    """Return the median of every column, of at most 64 rows: few far rows cannot move it.
+    """Return the median of every column, computed from at most 64 rows.
 
-    It is a number of that column, so that integers less their typical row are integers.
+    Outliers have no influence. The median is a value of the column, so integers minus the typical
+    row are integers.
     """
     drawn = draw_rows(X, DRAWN_ROWS)
     return np.asarray(np.partition(drawn, len(drawn) // 2, axis=0)[len(drawn) // 2])

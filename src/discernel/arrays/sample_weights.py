@@ -1,12 +1,11 @@
-"""How much each row counts.
+"""Sample weights.
 
-With weights ω, π = ω/Σω, D = diag(√ω) and C = I − 1πᵀ, whatever is learned from a kernel matrix G
-and columns T of all rows is learned from D C G Cᵀ D and D C T. D C = (I − rrᵀ/Σω) D with r = √ω, so
-that r takes the place of the ones, and Σω that of the number of samples.
+With weights ω, π = ω/Σω, D = diag(√ω) and C = I − 1πᵀ, a fit to a kernel matrix G and targets T
+uses D C G Cᵀ D and D C T. Since D C = (I − rrᵀ/Σω) D with r = √ω, r replaces the vector of ones,
+and Σω the number of samples.
 
-Weights are relative: their scale changes nothing, whether they are whole numbers or not, and a row
-that is left out is left out with all of its weight. Whatever depends on how much is known, such as
-intervals and standard errors, has the effective number of rows (Σω)²/Σω² in place of their number.
+Weights are relative: their scale has no effect, also for integers, and leaving out a row removes
+all of its weight. Intervals and standard errors use the effective number of rows, (Σω)²/Σω².
 """
 
 from __future__ import annotations
@@ -21,26 +20,26 @@ from numpy.typing import NDArray
 from discernel.arrays.rows import FloatArray
 from discernel.exceptions import InvalidInputError
 
-#: Weights below this share of the largest count as 0: nothing in double precision would notice
-#: them, and their roots are divided by.
+#: Weights below this share of the largest are set to 0: they have no effect in double precision,
+#: and results are divided by their square roots.
 _LEAST = 1e-30
 
 
 @dataclass(frozen=True)
 class SampleWeights:
-    """The weights of rows, all above 0.
+    """Positive weights of rows.
 
     Attributes
     ----------
     values : ndarray of shape (n_samples,)
-        ω, how much a row counts.
+        The weights ω.
     """
 
     values: FloatArray
 
     @classmethod
     def of(cls, given: FloatArray) -> SampleWeights | None:
-        """Return numbers above 0, of any scale, as weights of mean 1; None where all are equal."""
+        """Scale positive numbers to weights of mean 1; return None if all are equal."""
         if (given == given[0]).all():
             return None
         _check_ratio(given)
@@ -54,12 +53,12 @@ class SampleWeights:
 
     @cached_property
     def total(self) -> float:
-        """Σω; of all rows, their number."""
+        """Σω, the number of rows if these are all rows."""
         return float(self.values.sum())
 
     @cached_property
     def effective(self) -> float:
-        """The effective number of rows, (Σω)²/Σω²: as many of equal weight know as much."""
+        """The effective number of rows, (Σω)²/Σω²."""
         return effective_number(self.values)
 
     @cached_property
@@ -72,20 +71,20 @@ class SampleWeights:
         return replace(self, values=self.values[rows])
 
     def sums(self, numbers: FloatArray) -> FloatArray:
-        """Return the sums over the last axis, whose entries belong to rows."""
+        """Return weighted sums over the last axis, the axis of rows."""
         return np.asarray(numbers @ self.values)
 
     def means(self, numbers: FloatArray) -> FloatArray:
-        """Return the means over the last axis, whose entries belong to rows."""
+        """Return weighted means over the last axis, the axis of rows."""
         return np.asarray(numbers @ self.shares)
 
     def center(self, columns: FloatArray) -> FloatArray:
-        """Take their means off columns, or off those of every matrix of a stack, in place."""
+        """Subtract the means of columns, also of the matrices of a stack, in place."""
         columns -= self.means(columns.swapaxes(-1, -2))[..., None, :]
         return columns
 
     def project(self, columns: FloatArray) -> FloatArray:
-        """Return columns V, which have the weights of rows, less their part along r: DCD⁻¹V."""
+        """Return DCD⁻¹V: weighted columns V minus their projection on r."""
         return columns - self.roots[:, None] * (self.roots @ columns / self.total)
 
     def scale(self, columns: FloatArray) -> FloatArray:
@@ -104,7 +103,7 @@ class SampleWeights:
 
 
 class EqualWeights(SampleWeights):
-    """Rows that all count 1: what weights do, without the operations."""
+    """Weights of 1, without the operations."""
 
     def sums(self, numbers: FloatArray) -> FloatArray:
         return np.asarray(numbers.sum(axis=-1))
@@ -122,17 +121,17 @@ class EqualWeights(SampleWeights):
 
 
 def row_weights(weights: SampleWeights | None, n_samples: int) -> SampleWeights:
-    """Return weights, equal ones where None are given."""
+    """Return the weights, or equal weights for None."""
     return EqualWeights(np.ones(n_samples)) if weights is None else weights
 
 
 def effective_number(weights: FloatArray) -> float:
-    """Return how many rows of equal weight know as much as these, (Σω)²/Σω²."""
+    """Return the effective number of rows, (Σω)²/Σω²."""
     return float(weights.sum() ** 2 / (weights @ weights))
 
 
 def check_sample_weight(sample_weight: Any, n_samples: int) -> FloatArray:
-    """Return weights as an array of numbers, or raise a clear error.
+    """Convert sample weights to an array, or raise an error.
 
     Parameters
     ----------
@@ -146,7 +145,7 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> FloatArray:
     except (TypeError, ValueError) as error:
         raise InvalidInputError(
             "sample_weight must be numbers, one per row, or None. Got a "
-            f"{type(sample_weight).__name__} of which NumPy says: {error}"
+            f"{type(sample_weight).__name__}; NumPy says: {error}"
         ) from error
     weights = np.full(n_samples, float(weights)) if weights.ndim == 0 else weights
     if weights.shape != (n_samples,):
@@ -158,23 +157,22 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> FloatArray:
     if len(bad):
         raise InvalidInputError(
             "sample_weight must be finite and at least 0. Got "
-            f"{weights[bad[0]]} for row {bad[0]}. Leave such rows out, or give them the weight 0."
+            f"{weights[bad[0]]} for row {bad[0]}. Remove such rows, or set their weight to 0."
         )
     if not weights.any():
         raise InvalidInputError(
             "Sample weights must contain at least one non-zero number. Got 0 for all "
-            f"{n_samples} rows. Leave sample_weight out to have all rows count the same."
+            f"{n_samples} rows. Leave sample_weight out for equal weights."
         )
     _check_ratio(weights[weights > 0])
     return np.where(weights < _LEAST * weights.max(), 0.0, weights)
 
 
 def _check_ratio(weights: FloatArray) -> None:
-    """Raise a clear error if the ratio of some weights above 0 is no double."""
+    """Raise an error if the ratio of positive weights underflows."""
     largest, smallest = weights.max(), weights.min()
     if smallest / largest == 0:
         raise InvalidInputError(
-            "Weights above 0, of rows and of classes together, must have a ratio of at most 1e300 "
-            f"or so, which is a double. Got {largest:.3g} and {smallest:.3g}. Give the rows with "
-            "the smallest ones the weight 0."
+            "Positive weights, of rows and classes together, must have a ratio of at most about "
+            f"1e300. Got {largest:.3g} and {smallest:.3g}. Set the smallest weights to 0."
         )

@@ -1,7 +1,7 @@
 """The interface of banks: the candidate kernels on one training set.
 
-A bank knows no labels. It centres and normalises without ever making a centred copy of a
-candidate, and its callers never learn how the candidates are stored.
+A bank has no labels. It centres and normalizes kernels without a centred copy of each, and hides
+how they are stored.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Centering:
-    """Centring in feature space with the statistics of the training set."""
+    """Centring in feature space with the means of the training set."""
 
     row_means: FloatArray
     grand_mean: float
-    #: π, the share of each training row in the means; None where all count the same.
+    #: π, the share of each training row in the means; None for equal weights.
     shares: FloatArray | None = None
-    #: Whether a number may be taken from a whole row: centring takes it anyway.
+    #: Whether a constant may be subtracted from a row of the matrix, because centring removes it.
     ignores_constants: ClassVar[bool] = True
 
     def apply(self, cross: FloatArray) -> FloatArray:
@@ -45,10 +45,10 @@ class Centering:
         return cross
 
     def of_product(self, vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return V' and b with which the centred matrix times V is the raw one times V', less b.
+        """Return V' and b such that the centred matrix times V is the raw matrix times V' minus b.
 
-        (k − mean(k)·1 − r)ᵀV = kᵀV' − rᵀV' for V' = V less the means of its columns: the matrix
-        need not be centred at all. As V' sums to 0, any number may be taken from a row of it.
+        (k − mean(k)·1 − r)ᵀV = kᵀV' − rᵀV' for V' = V minus its column means, so the matrix need
+        not be centred. As V' sums to 0, a constant may be subtracted from each row of the matrix.
         With weights, mean(k) is πᵀk, and V' = V − π1ᵀV.
         """
         if self.shares is None:
@@ -60,7 +60,7 @@ class Centering:
 
 @dataclass(frozen=True)
 class Uncentered(Centering):
-    """No centring: kernels as they are."""
+    """No centring."""
 
     row_means: FloatArray = field(default_factory=lambda: np.zeros(1))
     grand_mean: float = 0.0
@@ -75,45 +75,45 @@ class Uncentered(Centering):
 
 
 class Matrices(ABC):
-    """Symmetric matrices K_i that are given weights: the kernels of a bank, or their compressions.
+    """Symmetric matrices K_i with weights: the kernels of a bank, or their compressions.
 
     Attributes
     ----------
     n_samples : int
-        Their rows.
+        Number of rows.
     rounding : ndarray of shape (n_kernels,)
-        How much ⟨B, K_iB⟩ can be wrong because of rounding, over ‖B‖².
+        Bound of the rounding error of ⟨B, K_iB⟩, relative to ‖B‖².
     sample_weights : SampleWeights or None
-        How much rows count; None where all count the same. Matrices then are D C G_i Cᵀ D, with
-        which vectors DV go (see `discernel.arrays.sample_weights`).
+        Weights of rows; None for equal weights. With weights, matrices are D C G_i Cᵀ D and
+        vectors are DV (see `discernel.arrays.sample_weights`).
     """
 
     n_samples: int
     rounding: FloatArray
     sample_weights: SampleWeights | None = None
-    #: The relative residuals of a system, and of one of which three digits are enough; 0: rounding.
+    #: Relative residuals of `system` and of `rough_system`; 0 means rounding errors only.
     tols: ClassVar[tuple[float, float]] = (0.0, 0.0)
-    #: Whether systems cannot be solved without a ridge: those that are not factored.
+    #: Whether systems need a ridge, because they are not factored.
     needs_ridge: bool = False
 
     @property
     @abstractmethod
     def n_kernels(self) -> int:
-        """The number of matrices that weights are given to."""
+        """The number of matrices with a weight."""
 
     @cached_property
     def row_weights(self) -> SampleWeights:
-        """The weights of rows; all 1 where none are given."""
+        """The weights of rows, by default 1."""
         return row_weights(self.sample_weights, self.n_samples)
 
     @property
     def total(self) -> float:
-        """The number of samples: of rows, or the sum of their weights."""
+        """The number of rows, or the sum of their weights."""
         return self.row_weights.total
 
     @property
     def effective(self) -> float:
-        """The effective number of samples, (Σω)²/Σω² of their weights."""
+        """The effective number of samples, (Σω)²/Σω²."""
         return self.row_weights.effective
 
     @abstractmethod
@@ -122,7 +122,7 @@ class Matrices(ABC):
 
     @abstractmethod
     def combined(self, weights: FloatArray, out: FloatArray | None = None) -> FloatArray:
-        """Return Σ w_i K_i as a new matrix, or in the memory of ``out``."""
+        """Return Σ w_i K_i as a new matrix, or in ``out``."""
 
     @abstractmethod
     def compressed(self, basis: FloatArray) -> FloatArray:
@@ -132,19 +132,19 @@ class Matrices(ABC):
 
     @cached_property
     def workspace(self) -> Workspace:
-        """The memory that systems of these matrices share."""
+        """Memory shared by the systems of these matrices."""
         return Workspace()
 
     def system(self, weights: FloatArray, ridge: float | FloatArray) -> System:
-        """Return diag(ridge) + Σ w_i K_i, factored; ``ridge`` is one number or one per sample.
+        """Return the system diag(ridge) + Σ w_i K_i; ``ridge`` is a number, or one per sample.
 
-        The last one is kept: the discriminant asks for the one that learning has ended with.
+        The last system is cached, because the discriminant needs the last system of the learning.
         """
         diagonal = np.full(self.n_samples, ridge)
         return self.workspace.system(weights, diagonal, self.tols[0], self._new_system)
 
     def check_factored(self) -> None:
-        """Raise a clear error if systems cannot be solved without a ridge."""
+        """Raise an error if systems cannot be solved without a ridge."""
         if self.needs_ridge:
             raise InvalidInputError(
                 "regularization=0 needs kernel matrices that are factored, by bank='dense' or "
@@ -153,19 +153,19 @@ class Matrices(ABC):
             )
 
     def rough_system(self, weights: FloatArray, ridge: float) -> System:
-        """Return `system`, in single precision where that is faster and good for three digits."""
+        """Return `system` with at least three digits, in single precision if that is faster."""
         diagonal = np.full(self.n_samples, ridge)
         return self.workspace.system(weights, diagonal, self.tols[1], self._new_system)
 
     def _new_system(self, weights: FloatArray, diagonal: FloatArray, tol: float) -> System:
-        """Return a system, solved to residuals of some relative length at most."""
-        # Not `self`, whose workspace holds the system: the two would outlive everybody else.
+        """Return a new system, solved to relative residuals of at most ``tol``."""
+        # Not `self`: its workspace holds the system, which would be a reference cycle.
         plain = self._without_workspace()
         return self._factored(lambda memory: plain.combined(weights, memory), diagonal)
 
     def systems(self, weights: FloatArray) -> Callable[[float | FloatArray], System]:
-        """Return the function from a ridge to its system; the matrices are combined once."""
-        self.workspace.forget()  # its memory is for the first of them
+        """Return a function from a ridge to its system. The matrices are combined only once."""
+        self.workspace.forget()  # the first system takes its memory
         matrix = self.combined(weights)
 
         def copied(memory: FloatArray) -> FloatArray:
@@ -177,7 +177,7 @@ class Matrices(ABC):
     def _factored(
         self, fill: Callable[[FloatArray], FloatArray], ridge: float | FloatArray, tol: float = 0.0
     ) -> System:
-        """Return the system of a matrix in some memory; of full rank where the ridge is 0."""
+        """Return the system of a matrix that ``fill`` writes to shared memory."""
         null = None if np.any(ridge) else self.row_weights.roots
         return self.workspace.lend(
             self.n_samples,
@@ -185,21 +185,21 @@ class Matrices(ABC):
         )
 
     def _without_workspace(self) -> Self:
-        """Return a copy that shares everything but memory."""
+        """Return a copy that shares everything except the workspace."""
         plain = copy(self)
         plain.__dict__.pop("workspace", None)
         return plain
 
 
 class StoredMatrices(Matrices):
-    """Symmetric matrices that are stored, and used as they are: neither centred nor normalised.
+    """Stored symmetric matrices, neither centred nor normalized.
 
     Parameters
     ----------
     matrices : ndarray of shape (n_kernels, n_samples, n_samples)
-        K_i; with weights of rows, they are multiplied by the roots of these on both sides.
+        K_i. With weights of rows, they are multiplied by the square roots on both sides.
     rounding : ndarray of shape (n_kernels,), optional
-        As of `Matrices`; by default 0.
+        As in `Matrices`; 0 by default.
     sample_weights : SampleWeights, optional
         The weights of rows.
     """
@@ -233,10 +233,10 @@ class StoredMatrices(Matrices):
 
 
 class WithIdentity(Matrices):
-    """K_0 = I / `total`, followed by other matrices, so that λ is learned as a weight.
+    """The matrix K_0 = I / `total` followed by other matrices, to learn λ as a weight.
 
-    [Ye08]_ section 4: θ_0 multiplies the identity, whose trace is r_0 = n_samples; with weights of
-    rows, their sum.
+    In section 4 of [Ye08]_, θ_0 multiplies the identity, whose trace is r_0 = n_samples, or the sum
+    of the weights of rows.
 
     Parameters
     ----------
@@ -274,24 +274,25 @@ class WithIdentity(Matrices):
 
 
 class Bank(Matrices):
-    """The candidates G̃_i, centred and normalised, that can carry weight.
+    """The candidate kernels G̃_i, centred and normalized.
 
     Attributes
     ----------
     n_samples : int
+        Number of training rows.
     n_candidates : int
-        All candidates, also those left out because they are constant on the training set.
+        Number of all candidates, including dropped ones that are constant on the training set.
     names : list of str
-        Their names.
+        Names of the candidates.
     kept : ndarray of shape (n_kernels,)
         The positions of the kernels among the candidates. Weights are over these.
     scales : ndarray of shape (n_kernels,)
-        What the raw matrices are multiplied by to normalise them.
+        Factors that normalize the raw matrices.
     """
 
-    #: Whether many λ, leave-one-out errors included, cost about as much as one.
+    #: Whether many values of λ, with leave-one-out errors, cost about as much as one.
     cheap_path: bool = False
-    #: Whether there are `combined` and `inverse`, of n_samples² numbers.
+    #: Whether the bank has `combined` and `inverse`, of n_samples² numbers.
     has_matrices: ClassVar[bool] = True
 
     n_candidates: int
@@ -299,20 +300,20 @@ class Bank(Matrices):
     normalization: Normalization = "centered_trace"
     kept: NDArray[np.intp]
     scales: FloatArray
-    #: Which training rows are landmarks of the features of all kernels, where that is known.
+    #: Positions of the training rows that are landmarks of all kernels, if known.
     landmark_rows: NDArray[np.intp] | None = None
 
     @property
     def n_kernels(self) -> int:
-        """The number of kernels that weights are given to."""
+        """The number of kernels with a weight."""
         return len(self.kept)
 
     @abstractmethod
     def traces(self) -> FloatArray:
-        """Return the traces of the centred, normalised kernels."""
+        """Return the traces of the centred, normalized kernels."""
 
     def norms(self) -> FloatArray:
-        """Return numbers that no eigenvalue of the centred, normalised kernels is above."""
+        """Return upper bounds of the eigenvalues of the centred, normalized kernels."""
         return self.traces()
 
     @abstractmethod
@@ -320,7 +321,7 @@ class Bank(Matrices):
         """Return ⟨G̃_i, S⟩_F for every kernel and one symmetric matrix S."""
 
     def inverse(self, weights: FloatArray, ridge: float | FloatArray) -> System:
-        """Return `system` with its inverse, for about the price of three factorisations."""
+        """Return the system with its inverse, for about the cost of three factorizations."""
 
         def make(memory: FloatArray) -> Inverse:
             matrix = self.combined(weights, memory)
@@ -336,21 +337,21 @@ class Bank(Matrices):
 
     @abstractmethod
     def subset(self, rows: NDArray[np.intp]) -> Bank:
-        """Return the same kernels on some of the samples, centred and normalised anew.
+        """Return the bank of a subset of the samples, centred and normalized again.
 
-        Its candidates are the kernels of this bank, so its `expand` leads back to them. Those that
-        are constant on these samples are left out, without a warning.
+        The candidates of the new bank are the kernels of this bank. Kernels that are constant on
+        the subset are dropped without a warning.
         """
 
     @abstractmethod
     def select(self, positions: NDArray[np.intp]) -> Bank:
-        """Return some of the kernels as they are: nothing is centred or normalised anew.
+        """Return the bank of a subset of the kernels, without centring or normalizing again.
 
-        Weights are then over these; candidates and names are still those of this bank.
+        Candidates and names are those of this bank.
         """
 
     def _select(self, positions: NDArray[np.intp], *per_kernel: str) -> Self:
-        """Return a copy that shares all but some attributes of one entry per kernel."""
+        """Return a copy with some entries of the attributes that have one entry per kernel."""
         part = self._without_workspace()
         for name in ("kept", "scales", "rounding", *per_kernel):
             part.__dict__[name] = self.__dict__[name][positions]
@@ -362,17 +363,17 @@ class Bank(Matrices):
 
     @abstractmethod
     def check_definite(self) -> None:
-        """Raise a clear error if a candidate is not positive semidefinite.
+        """Raise an error if a candidate is not positive semidefinite.
 
-        Called when a factorisation broke down, to find out why.
+        Called after a factorization failed, to find the reason.
         """
 
     def predicting(self) -> FeatureBank | None:
-        """Return the bank whose features predict new rows; None where kernels do."""
+        """Return the bank whose features predict new rows, or None if kernels predict."""
         return None
 
     def expand(self, values: FloatArray) -> FloatArray:
-        """Return values of the kernels as values of the candidates, 0 for those left out."""
+        """Convert values of the kernels to values of the candidates, 0 for dropped ones."""
         full = np.zeros(self.n_candidates)
         full[self.kept] = values
         return full
@@ -389,11 +390,11 @@ class Bank(Matrices):
         return None if self.sample_weights is None else self.sample_weights.subset(rows)
 
     def _part_options(self, rows: NDArray[np.intp]) -> dict[str, Any]:
-        """Return the options of the bank of some of the samples."""
+        """Return the options of the bank of a subset of the samples."""
         weights = self._weights_of(rows)
         return {"normalization": self.normalization, "part": True, "sample_weights": weights}
 
     def _centering(self, row_means: FloatArray, grand_mean: float) -> Centering:
-        """Return the centring of a kernel whose rows have some means."""
+        """Return the centring of a kernel with these row means."""
         shares = None if self.sample_weights is None else self.sample_weights.shares
         return Centering(row_means, grand_mean, shares)

@@ -1,4 +1,4 @@
-"""Values of the parameter ``bank``: a name, or an object with memory limit and rank."""
+"""Values of the parameter ``bank``: names, and objects with a memory limit and a rank."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class BankChoice(NamedTuple):
     kind : str
         The name of the bank, or ``"auto"``.
     rank : int or None
-        The rank of all kernels together, where that is low; None: the default.
+        Total rank of a bank of low rank; None for the default.
     memory : float
-        The bytes for kernel matrices.
+        Bytes of memory for kernel matrices.
     """
 
     kind: str = "auto"
@@ -36,7 +36,7 @@ class BankChoice(NamedTuple):
 
 
 class _AskedBank(BaseEstimator):  # type: ignore[misc]
-    """A bank that a user asks for by its numbers."""
+    """Base class of objects for the parameter ``bank``."""
 
     kind: str
     memory: str | int
@@ -44,15 +44,15 @@ class _AskedBank(BaseEstimator):  # type: ignore[misc]
 
 
 class AutoBank(_AskedBank):
-    """The bank that is chosen for the rows, within a memory limit.
+    """Automatic choice of the bank, within a memory limit.
 
     Parameters
     ----------
     memory : str or int, default="256MiB"
-        The room for kernel matrices: bytes, or a number with a unit such as ``"2GB"``. A stack of
-        all matrices that fits in is kept; tiles of others are kept up to it.
+        Memory for kernel matrices: bytes, or a number with a unit such as ``"2GB"``. All matrices
+        are stored if they fit; otherwise, tiles are stored up to this limit.
     rank : int, optional
-        The rank where a low one is chosen; by default it grows with the number of rows.
+        Total rank if a bank of low rank is chosen; by default it grows with the number of rows.
 
     Examples
     --------
@@ -69,15 +69,15 @@ class AutoBank(_AskedBank):
 
 
 class LowRank(_AskedBank):
-    """Features of a low rank in place of kernels: for many rows.
+    """Features of low rank instead of kernels, for many rows.
 
     Parameters
     ----------
     rank : int, optional
-        The rank of all kernels together; by default it grows with the number of rows.
+        Total rank of all kernels; by default it grows with the number of rows.
     memory : str or int, default="256MiB"
-        The room for the features of all rows, in bytes or as ``"2GB"``. Features that need more
-        are summed up in two passes.
+        Memory for the features of all rows, in bytes or as ``"2GB"``. Features that need more
+        are summed in two passes.
 
     Examples
     --------
@@ -94,12 +94,12 @@ class LowRank(_AskedBank):
 
 
 class Tiled(_AskedBank):
-    """Tiles of kernel matrices, computed anew whenever there is no room to keep them.
+    """Tiles of kernel matrices, computed again if there is no memory to store them.
 
     Parameters
     ----------
     memory : str or int, default="256MiB"
-        The room for tiles that are kept, in bytes or as ``"2GB"``.
+        Memory for stored tiles, in bytes or as ``"2GB"``.
 
     Examples
     --------
@@ -115,7 +115,7 @@ class Tiled(_AskedBank):
 
 
 class Iterative(Tiled):
-    """Systems solved by conjugate gradients, of tiles: no matrix of all rows is ever made.
+    """Conjugate gradients with tiles, without a matrix of n_samples² numbers.
 
     Parameters are those of `Tiled`.
 
@@ -130,9 +130,9 @@ class Iterative(Tiled):
 
 
 class Distributed(Tiled):
-    """Tiles on the workers of a Dask cluster, each of which has all rows.
+    """Tiles on the workers of a Dask cluster, each of which holds all rows.
 
-    Parameters are those of `Tiled`; the memory is that of each worker.
+    Parameters are those of `Tiled`; the memory limit is per worker.
 
     Examples
     --------
@@ -145,7 +145,7 @@ class Distributed(Tiled):
 
 
 def read_choice(bank: Any) -> BankChoice:
-    """Return the bank that a name or an object of this module asks for, or raise a clear error."""
+    """Convert a value of the parameter ``bank`` to a `BankChoice`, or raise an error."""
     if isinstance(bank, str):
         return BankChoice(bank)
     if not isinstance(bank, _AskedBank):
@@ -158,14 +158,14 @@ def read_choice(bank: Any) -> BankChoice:
         raise InvalidInputError(f"The rank must be an integer of at least 1. Got {rank!r}.")
     if n_bytes is None:
         raise InvalidInputError(
-            "The memory of a bank must be a positive number of bytes, or one with a unit such as "
-            f"'256MiB' or '2GB'. Got {bank.memory!r}."
+            "The memory of a bank must be a positive number of bytes, or a number with a unit "
+            f"such as '256MiB' or '2GB'. Got {bank.memory!r}."
         )
     return BankChoice(bank.kind, None if rank is None else int(rank), n_bytes)
 
 
 def read_quantity(given: Any, units: Mapping[str, float]) -> float | None:
-    """Return a number with one of some units, in lower case; None for anything not above 0."""
+    """Convert a positive number with a unit, such as "2GB", to a float; None if invalid."""
     found = re.fullmatch(
         r"([0-9]+\.?[0-9]*|\.[0-9]+)(e[0-9]+)?\s*([a-z]*)", str(given).strip().lower()
     )

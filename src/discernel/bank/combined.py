@@ -33,15 +33,15 @@ class CombinedKernel:
     Attributes
     ----------
     kernels : list of Kernel
-        Those that carry weight.
+        The kernels with nonzero weight.
     coefficients : ndarray of shape (n_kernels,)
-        Their factors, normalisation included.
+        Factors of the kernels, including normalization.
     rows : array of shape (n_samples, n_features) or None
         The training rows; None for precomputed kernels.
     centering : Centering
-        The statistics of the training set.
+        The means of the training set.
     device : Device or None
-        Where products are computed.
+        The device for products.
     """
 
     kernels: list[Kernel]
@@ -52,7 +52,7 @@ class CombinedKernel:
 
     @property
     def sum(self) -> WeightedKernels:
-        """The kernel before it is centred."""
+        """The kernel before centring."""
         return WeightedKernels(self.kernels, self.coefficients)
 
     def __call__(self, X: Any) -> FloatArray:
@@ -63,7 +63,7 @@ class CombinedKernel:
         return self.centering.apply(cross)
 
     def product(self, X: Any, vectors: FloatArray) -> FloatArray:
-        """Return the centred kernel times ``vectors``, in memory that grows by the result only."""
+        """Return the centred kernel times ``vectors``, without storing the kernel matrix."""
         vectors, offset = self.centering.of_product(vectors)
         centred = self.centering.ignores_constants
         if self.device is not None and isinstance(X, np.ndarray):
@@ -76,7 +76,7 @@ class CombinedKernel:
 
     @cached_property
     def _on_device(self) -> DeviceSum:
-        """The training rows on the device, sent once."""
+        """The kernel with the training rows on the device, copied once."""
         assert self.device is not None
         return DeviceSum(self.sum, self.rows, self.device)
 
@@ -86,22 +86,22 @@ class CombinedKernel:
 
 @dataclass(frozen=True)
 class CombinedFeatures:
-    """The features of new rows, centred as on the training set: all that low rank keeps of it.
+    """Features of new rows, centred as on the training set. No training rows are stored.
 
     Attributes
     ----------
     maps : list of FeatureMap
-        Those of kernels that carry weight.
+        The feature maps of kernels with nonzero weight.
     factors : ndarray of shape (n_maps,)
-        What their features are multiplied by, normalisation included.
+        Factors of the features, including normalization.
     center : ndarray of shape (total_rank,)
-        The means over the training set of all features, multiplied.
+        Means of the multiplied features over the training set.
     """
 
     maps: list[FeatureMap]
     factors: FloatArray
     center: FloatArray
-    #: No training row is kept.
+    #: No training rows are stored.
     rows: ClassVar[None] = None
 
     def __call__(self, X: Any) -> FloatArray:
@@ -112,7 +112,7 @@ class CombinedFeatures:
         return np.asarray(out)
 
     def product(self, X: Any, vectors: FloatArray) -> FloatArray:
-        """Return the centred features times ``vectors``; memory grows by the result only."""
+        """Return the centred features times ``vectors``, without storing the features."""
         out = np.zeros((n_rows(X), vectors.shape[1]))
         first = 0
         for factor, one in zip(self.factors, self.maps, strict=True):

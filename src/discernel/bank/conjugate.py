@@ -1,7 +1,7 @@
-"""Conjugate gradients for several right-hand sides, with a true residual, and a preconditioner.
+"""Preconditioned conjugate gradients for several right-hand sides, and iterative refinement.
 
-Every column has its own iteration, and all of them share one product a step: columns that depend
-on each other, or end at different times, break nothing down.
+Each column has its own iteration, and all columns share one product per step. Linearly dependent
+columns, or columns that converge at different steps, are no problem.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from discernel.progress.deadline import check_deadline
 
 Linear = Callable[[FloatArray], FloatArray]
 
-#: What products of single precision are good for before the residual is computed anew.
+#: Reduction of the residual by products of single precision, before it is recomputed.
 _SINGLE_SHARE = 1e-4
-#: A run that leaves more than this share of the residual is not worth another of its kind.
+#: A correction that leaves more than this share of the residual is not repeated.
 _GAIN = 0.1
-#: Steps of one run at most, and steps without a smaller residual after which a column gives up.
+#: Maximum number of steps, and of steps without a smaller residual before a column stops.
 _MOST_STEPS, _PATIENCE = 500, 50
-#: What a residual has grown by where a column is given up.
+#: Growth of the residual at which a column stops.
 _DIVERGED = 1e6
-#: Pivots that are drawn at a time.
+#: Number of pivots drawn at a time.
 _BLOCK = 128
-#: A pivot below this share of the largest of its block multiplies rounding errors.
+#: Pivots below this share of the largest in their block would amplify rounding errors.
 _FALL = 1e-3
-#: What counts as nothing left, as a share of the trace.
+#: Share of the trace that counts as 0.
 _NOTHING = 1e-13
 
 
 @dataclass(frozen=True)
 class Solved:
-    """Solutions for some right-hand sides, and their residuals.
+    """Solutions of a linear system and their residuals.
 
     Attributes
     ----------
     solution : ndarray of shape (n_samples, n)
         X.
     residual : ndarray of shape (n_samples, n)
-        B − NX, computed in double precision from X itself, not by the iteration.
+        B − NX, computed from X in double precision, not by the iteration.
     lengths : ndarray of shape (n,)
         The lengths of the residuals.
     """
@@ -56,11 +56,11 @@ class Solved:
 def conjugate_gradients(
     product: Linear, precondition: Linear, right: FloatArray, tol: FloatArray
 ) -> FloatArray:
-    """Return about N⁻¹B, each column by conjugate gradients from 0.
+    """Solve NX = B approximately, each column by conjugate gradients from 0.
 
-    A column is done where its residual is as short as ``tol`` says, or no longer falls. The
-    preconditioner, and products of single precision, are not exactly symmetric, so directions are
-    conjugated by the formula of Polak and Ribière, which forgives it.
+    A column stops when its residual is below ``tol`` or no longer decreases. The preconditioner and
+    products of single precision are not exactly symmetric, so directions are conjugated by the
+    formula of Polak and Ribière, which tolerates that.
     """
     solution, residual = np.zeros_like(right), right.copy()
     open_, best = np.arange(right.shape[1]), _lengths(right)
@@ -106,39 +106,39 @@ def solve_refined(
     *,
     direct: bool = False,
 ) -> Solved:
-    """Return N⁻¹B with residuals as short as asked for, or as far as arithmetic goes.
+    """Solve NX = B to the given residuals, or as accurately as arithmetic allows.
 
-    Corrections, each for the residual of double precision that the ones before have left: by the
-    preconditioner alone, by conjugate gradients with products of single precision, or with those
-    of double precision. Where one kind gains too little, it is the next from then on.
+    Each correction solves for the current residual, computed in double precision: by the
+    preconditioner alone, by conjugate gradients with products of single precision, or with
+    products of double precision. If one kind reduces the residual too little, the next is used.
 
     Parameters
     ----------
     product : callable
         From V to NV.
     single : callable or None
-        The same in single precision; None where that is not faster.
+        The same in single precision; None if that is not faster.
     precondition : callable
-        From V to about N⁻¹V.
+        From V to approximately N⁻¹V.
     right : ndarray of shape (n_samples, n)
         B.
     enough : ndarray of shape (n,)
-        The length of the residual at which each column is done.
+        Norm of the residual at which each column stops.
     guess : ndarray of shape (n_samples, n), optional
-        Where to start; 0 by default, which costs no product.
+        Starting point; 0 by default, which needs no product.
     direct : bool, default=False
-        Whether the preconditioner alone is good for a digit or more.
+        Whether the preconditioner alone gains at least a digit.
     """
     lengths = _lengths(right)
     solution = np.zeros_like(right) if guess is None else guess.copy()
     residual = right.copy() if guess is None else right - product(solution)
     left = _lengths(residual)
-    worse = left > lengths  # than no guess at all
+    worse = left > lengths  # the guess is worse than 0
     solution[:, worse], residual[:, worse], left[worse] = 0.0, right[:, worse], lengths[worse]
     open_ = np.flatnonzero(left > enough)
     while len(open_):
         share = _SINGLE_SHARE if single is not None else 0.0
-        # A little below what is asked for: the iteration's own residual is not quite the true one.
+        # Half of the goal, because the residual of the iteration is not exactly the true one.
         goal = np.maximum(0.5 * enough[open_], share * left[open_])
         here = residual[:, open_]
         if direct:
@@ -149,7 +149,7 @@ def solve_refined(
         new = right[:, open_] - product(found)
         reached = _lengths(new)
         better = reached < left[open_]
-        slow = ~(reached <= np.maximum(enough[open_], _GAIN * left[open_]))  # or not a number
+        slow = ~(reached <= np.maximum(enough[open_], _GAIN * left[open_]))  # also if NaN
         taken = open_[better]
         solution[:, taken], residual[:, taken] = found[:, better], new[:, better]
         left[taken] = reached[better]
@@ -175,26 +175,25 @@ def _inner(left: FloatArray, right: FloatArray) -> FloatArray:
 
 
 class PartialFactor:
-    """F with K ≈ FᵀF, grown as far as it is asked for.
+    """Partial Cholesky factor F with K ≈ FᵀF, extended on demand.
 
-    Cholesky factorisation with pivots that are drawn in proportion to what is left of the diagonal
-    ([Chen25]_, as a preconditioner of kernel systems [Diaz23]_). Rank r needs r columns of the
-    kernel and r · n_samples numbers. What is left over is positive semidefinite, and its diagonal
-    is known.
+    Pivots are drawn at random in proportion to the remaining diagonal ([Chen25]_, as a
+    preconditioner of kernel systems [Diaz23]_). Rank r needs r columns of the kernel and
+    r · n_samples numbers. The remainder K − FᵀF is positive semidefinite with a known diagonal.
 
     Parameters
     ----------
     diagonal : ndarray of shape (n_samples,)
-        That of K.
+        The diagonal of K.
     columns : callable
-        From positions to the columns of K at them, of shape (n_positions, n_samples).
+        From positions to columns of K, of shape (n_positions, n_samples).
     most : int
-        The largest rank.
+        Maximum rank.
 
     Attributes
     ----------
     rank : int
-        The present one.
+        The current rank.
     left : ndarray of shape (n_samples,)
         The diagonal of K − FᵀF.
     """
@@ -207,7 +206,7 @@ class PartialFactor:
     ) -> None:
         self.rank, self.left = 0, np.maximum(diagonal, 0.0)
         self._columns, self._trace = columns, float(self.left.sum())
-        # Pages that are never written to take no memory.
+        # Pages that are never written need no memory.
         self._memory = np.empty((min(most, len(diagonal)), len(diagonal)))
         self._rng = np.random.default_rng(0)
 
@@ -217,14 +216,14 @@ class PartialFactor:
         return self._memory[: self.rank]
 
     def extend(self, enough: float) -> None:
-        """Extend the factor until the trace of K − FᵀF is at most ``enough``, or memory is full."""
+        """Extend the factor until the trace of K − FᵀF is at most ``enough`` or memory is full."""
         enough = max(enough, _NOTHING * self._trace)
         while self.rank < len(self._memory) and float(self.left.sum()) > enough:
             if self._add_block() == 0:
                 break
 
     def _add_block(self) -> int:
-        """Draw pivots, add the rows of the factor that they stand for, and return their number."""
+        """Draw pivots, append their rows to the factor, and return their number."""
         open_ = np.flatnonzero(self.left > 0)
         size = min(_BLOCK, len(open_), len(self._memory) - self.rank)
         shares = self.left[open_] / self.left[open_].sum()

@@ -1,7 +1,6 @@
-"""A bank whose work of size n_samples² is done on a device, such as a GPU.
+"""A bank whose matrices of n_samples² numbers are on a device, such as a GPU.
 
-Vectors of length n_samples stay arrays of NumPy: they are thousands of times smaller than the
-matrices on the device.
+Vectors of length n_samples are NumPy arrays, thousands of times smaller than the matrices.
 """
 
 from __future__ import annotations
@@ -26,47 +25,48 @@ from discernel.kernels.device import STRIP_ENTRIES
 from discernel.kernels.prepared import PreparedRows
 from discernel.kernels.weighted import slices
 
-#: Rows of a part up to which NumPy is as fast.
+#: Number of rows of a subset up to which NumPy is as fast.
 _FEW_ROWS = 500
-#: Rows up to which a factorisation of double precision is as fast as a coarse one and passes.
+#: Number of rows up to which a factorization in double precision is as fast as one in single
+#: precision with refinement.
 _FEW_TO_REFINE = 24_000
-#: Matrices of that size that live at a time.
+#: Number of strips in memory at a time.
 _STRIPS = 4
-#: The share of the free memory of the device that may be taken.
+#: Share of the free memory of the device that may be used.
 _SHARE = 0.9
-#: The least ridge, in units of kernels of trace 1, for which a coarse factor solves in few steps,
-#: and for which it has three digits of the diagonal of the inverse.
+#: Smallest ridge, for kernels of trace 1, at which a factor of single precision solves in few
+#: steps, and at which it gives three digits of the diagonal of the inverse.
 _COARSE_RIDGE, _DIAGONAL_RIDGE = 1e-6, 3e-4
-#: From this relative residual on, what the factor gives at once is good enough.
-_AT_ONCE = 1e-3
-#: Entries of a coarse diagonal that are compared with exact ones.
+#: Tolerance from which the solution of the factor needs no refinement.
+_UNREFINED = 1e-3
+#: Number of entries of a diagonal in single precision that are compared with exact ones.
 _PROBES = 16
 
 
 def is_refined(n: int) -> bool:
-    """Whether a system of n rows is factored coarsely and refined, where its ridge allows it."""
+    """Whether a system of n rows is factored in single precision if its ridge allows it."""
     return n > _FEW_TO_REFINE
 
 
 def has_room(device: Device, n_bytes: int) -> bool:
-    """Whether a device has so much free memory, and some to spare; it may not say."""
+    """Whether ``n_bytes`` are at most 90 % of the free memory of a device, if known."""
     free = device.free_bytes()
     return free is None or n_bytes <= _SHARE * free
 
 
 def factor_bytes(n: int, *, single: bool | None = None, strip_entries: int = STRIP_ENTRIES) -> int:
-    """Return the memory that a factored system of n rows needs on a device.
+    """Return the bytes of a factored system of n rows on a device.
 
-    Of single precision by default where `is_refined` says so.
+    The precision is single by default if `is_refined`.
     """
     single = is_refined(n) if single is None else single
     return (4 if single else 8) * n * n + _STRIPS * 8 * min(strip_entries, n * n)
 
 
 class Strips(Threads):
-    """Strips of rows that a device computes, from the diagonal on, of so many entries.
+    """Engine whose tiles are strips of rows, of at most ``entries`` entries, on a device.
 
-    The other parameters are those of `Threads`.
+    A strip starts at the diagonal. The other parameters are those of `Threads`.
     """
 
     def __init__(self, device: Device, entries: int, *others: Any) -> None:
@@ -77,19 +77,19 @@ class Strips(Threads):
 
     @cached_property
     def _on_device(self) -> PreparedRows:
-        """The rows on the device, which are sent once."""
+        """The rows on the device, copied once."""
         return self.rows.on(self._device, single=self._is_single)
 
     @cached_property
     def coarse(self) -> Self:
-        """The engine of single precision, even for kernels that lose digits by it."""
+        """The engine in single precision, also for kernels that lose digits."""
         made = copy(self)
         made._is_single = True
         return made
 
     def __copy__(self) -> Self:
         made = object.__new__(type(self))
-        left = ("_on_device", "coarse")  # other kernels, or another precision, are sent anew
+        left = ("_on_device", "coarse")  # caches for these kernels and this precision
         made.__dict__ |= {name: each for name, each in vars(self).items() if name not in left}
         return made
 
@@ -103,9 +103,9 @@ class Strips(Threads):
         return self._device.empty(shape, single=self._is_single)
 
     def tiles(self, n_alive: int = 1) -> Iterator[Tile]:
-        """Yield rows and the columns from the first of them on: each pair once.
+        """Yield strips of rows with the columns from the diagonal to the right.
 
-        Smaller ones where so many matrices of each are alive.
+        Strips have fewer entries if ``n_alive`` matrices are stored at a time.
         """
         n, start, entries = self.n_samples, 0, self.entries // n_alive
         while start < n:
@@ -141,7 +141,7 @@ class Strips(Threads):
     def _subtract(
         self, tile: Any, total: Any, factors: FloatArray, centered: Centered | None
     ) -> None:
-        """Take means off a tile of Σ f_i G_i: those of nearly constant kernels, and of the sum."""
+        """Subtract means from a tile of Σ f_i G_i: of nearly constant kernels, and of the sum."""
         for i, off in self.taken_off.items():
             if factors[i]:
                 off.subtract(tile, total, self.put, factors[i])
@@ -150,14 +150,14 @@ class Strips(Threads):
 
 
 class DeviceSystem(RefinedSystem):
-    """A system that is factored on a device, coarsely, and refined by products.
+    """A system factored on a device, in single precision if possible, and refined by products.
 
     Parameters
     ----------
     bank, weights, ridge, tol
-        As of `RefinedSystem`; the bank is a `DeviceBank`.
+        As in `RefinedSystem`; the bank is a `DeviceBank`.
     coarse : bool
-        Whether a coarse factor of single precision is good enough to refine with.
+        Whether a factor of single precision is accurate enough for refinement.
     """
 
     _bank: DeviceBank
@@ -178,11 +178,11 @@ class DeviceSystem(RefinedSystem):
         if self._coarse:
             try:
                 return self._factored(True)
-            except NumericalError:  # its digits were too few
+            except NumericalError:  # single precision is not enough
                 self._coarse = False
         return self._factored(False)
 
-    def _at_once(self, right: FloatArray) -> FloatArray:
+    def _solve_unrefined(self, right: FloatArray) -> FloatArray:
         """Return the solution by the factor, without refinement."""
         if self._factor is None:
             self._factor = self._make()
@@ -191,17 +191,17 @@ class DeviceSystem(RefinedSystem):
         return np.asarray(as_host(found).astype(np.float64) * lengths)
 
     def solve(self, right: FloatArray) -> FloatArray:
-        if self.tol >= _AT_ONCE:
+        if self.tol >= _UNREFINED:
             return self.solve_roughly(right)
         return super().solve(right)
 
     def solve_roughly(self, right: FloatArray) -> FloatArray:
         if right.ndim == 1:
-            return self._at_once(right[:, None])[:, 0]
-        return self._at_once(right)
+            return self._solve_unrefined(right[:, None])[:, 0]
+        return self._solve_unrefined(right)
 
     def _refined(self, right: FloatArray, enough: FloatArray) -> Solved:
-        return solve_refined(self._product, None, self._at_once, right, enough, direct=True)
+        return solve_refined(self._product, None, self._solve_unrefined, right, enough, direct=True)
 
     def _advice(self, reached: float, tol: float) -> str:
         return (
@@ -211,12 +211,12 @@ class DeviceSystem(RefinedSystem):
 
     def inverse_diagonal(self) -> FloatArray:
         if self._diagonal is None:
-            # Nothing refines the diagonal.
+            # The diagonal is not refined.
             coarse = self._coarse and self._least_ridge >= _DIAGONAL_RIDGE
             at, exact = self._some_of_diagonal() if coarse else (np.arange(0), np.empty(0))
-            factor, self._factor = self._factor, None  # its memory is taken
+            factor, self._factor = self._factor, None  # it is overwritten
             if factor is None or coarse != self._coarse:
-                factor = None  # before the next one is made
+                factor = None  # frees its memory for the next factor
                 factor = self._factored(coarse)
             self._diagonal = factor.inverse_diagonal()
             if coarse:
@@ -225,7 +225,7 @@ class DeviceSystem(RefinedSystem):
         return self._diagonal
 
     def _some_of_diagonal(self) -> tuple[NDArray[np.intp], FloatArray]:
-        """Return some positions, and the diagonal of the inverse at them as exactly as we solve."""
+        """Return random positions and the diagonal of the inverse there, by refined solves."""
         n = len(self._ridge)
         at = np.random.default_rng(0).choice(n, min(n, _PROBES), replace=False)
         units = np.zeros((n, len(at)))
@@ -234,7 +234,7 @@ class DeviceSystem(RefinedSystem):
 
 
 class DeviceInverse(Inverse):
-    """N⁻¹ on a device; ``inner_products`` is from a symmetric S there to every ⟨K_i, S⟩."""
+    """`Inverse` on a device."""
 
     def __init__(
         self, matrix: Any, device: Device, inner_products: Callable[[Any], FloatArray]
@@ -256,7 +256,7 @@ class DeviceInverse(Inverse):
 
 
 class DeviceBank(IterativeBank):
-    """Kernels on rows, never stored, computed on a device.
+    """Kernels computed on a device and not stored.
 
     Parameters
     ----------
@@ -267,16 +267,16 @@ class DeviceBank(IterativeBank):
     device : Device
         The device.
     factors : bool, default=True
-        Whether systems are factored where there is room; else they are always solved by conjugate
+        Whether systems are factored if there is memory. Otherwise they are solved by conjugate
         gradients, as in `IterativeBank`.
     **options
         As in `TiledBank`.
 
     Notes
     -----
-    A system is factored in single precision, in the memory of one matrix, and refined with
-    products of double precision: residuals, and so certificates, are those of double precision.
-    Where even one matrix is too much, it is solved by conjugate gradients.
+    A large system is factored in single precision, in the memory of one matrix, and refined with
+    products of double precision. Residuals and certificates have double precision. If one matrix
+    does not fit into memory, the system is solved by conjugate gradients.
     """
 
     tols: ClassVar[tuple[float, float]] = 1e-9, 1e-3
@@ -294,7 +294,7 @@ class DeviceBank(IterativeBank):
     ) -> None:
         if not isinstance(X, np.ndarray):
             raise InvalidInputError(
-                "A device computes kernels of rows of numbers. Got "
+                "Kernels on a device need dense rows of numbers. Got "
                 f"{type(X).__name__}. Leave `device` out for other rows."
             )
         self.device, self._factors = device, factors
@@ -310,7 +310,7 @@ class DeviceBank(IterativeBank):
     def _new_system(self, weights: FloatArray, diagonal: FloatArray, tol: float) -> System:
         n, least = self.n_samples, float(diagonal.min())
         coarse = is_refined(n) and least >= _COARSE_RIDGE
-        # The diagonal of the inverse may be asked for, and a coarse factor not be good enough.
+        # A diagonal of the inverse may need a factor of double precision.
         single = coarse and (least >= _DIAGONAL_RIDGE or tol >= self.tols[1])
         needed = factor_bytes(n, single=single, strip_entries=self._strip_entries)
         if not (self._factors and has_room(self.device, needed)):
@@ -343,18 +343,18 @@ class DeviceBank(IterativeBank):
         return DeviceInverse(inverse, self.device, self._inner)
 
     def _kind_of_part(self, n_rows: int) -> Callable[..., TiledBank] | None:
-        if n_rows < _FEW_ROWS:  # a device is not worth its delay
+        if n_rows < _FEW_ROWS:  # the host is as fast
             return super()._kind_of_part(n_rows)
         return partial(DeviceBank, device=self.device, factors=self._factors)
 
 
 def _room_for_strips(X: FloatArray, device: Device) -> int:
-    """Return the entries of a strip that the device has room for, or raise a clear error."""
-    rows = 24 * X.size  # in both precisions, twice each for distances
+    """Return the number of entries of a strip that fits on the device, or raise an error."""
+    rows = 24 * X.size  # both precisions, twice each for distances
     device.check_room(
         rows + 8 * _STRIPS * len(X),
         f"{len(X):,} rows of {X.shape[1]:,} columns",
-        "take some of the rows, or leave the device out: bank='lowrank' of NumPy needs least.",
+        "take fewer rows, or leave the device out: bank='lowrank' of NumPy needs least.",
     )
     free = device.free_bytes()
     room = STRIP_ENTRIES if free is None else (free - rows) // (16 * _STRIPS)

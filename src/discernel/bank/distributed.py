@@ -1,4 +1,4 @@
-"""An iterative bank whose passes over the tiles are spread over the workers of a Dask cluster."""
+"""An iterative bank whose tiles are computed by the workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from discernel.bank.tiles import Tile, TilePass
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel
 
-#: Bands of tiles for every thread of a worker, so that none waits long for the others.
+#: Bands of tiles per thread of a worker, for an even load.
 _BANDS = 3
-#: Products that are added at a time.
+#: Number of partial sums added by one task.
 _FAN_IN = 8
-#: Kinds of rows that workers hold: of double precision, and of single for some sets of kernels.
+#: Number of prepared sets of rows kept on workers: double precision, and single precision for
+#: different sets of kernels.
 _HELD = 4
 
 
 class DistributedBank(IterativeBank):
-    """Kernels on rows. Every worker has all rows, and computes the tiles of some bands.
+    """Kernels on rows. Every worker holds all rows, and computes the tiles of some bands.
 
-    The rows are sent once; a pass sends the vectors of a product once, from worker to worker, and
-    the products of bands are added along a tree. Bands and tree are fixed, so that a band that is
-    done again, after a worker's death, changes nothing. The first passes, which find means and
-    traces, and the preconditioner are computed here.
-    Parameters are those of `TiledBank`.
+    Rows are sent once. A pass sends the vectors of a product once, and the products of bands are
+    added in a tree. Bands and tree are fixed, so that results do not change if a band is computed
+    again after a worker was lost. Means, traces and the preconditioner are computed in this
+    process. Parameters are those of `TiledBank`.
     """
 
     def __init__(self, kernels: Sequence[Kernel], X: Any, **options: Any) -> None:
@@ -43,14 +43,14 @@ class DistributedBank(IterativeBank):
         if client is None:
             raise InvalidInputError(
                 "bank='distributed' needs an active distributed.Client, whose workers compute the "
-                "tiles. Make one first: Client(LocalCluster()). Or use bank='iterative'."
+                "tiles. Create one first: Client(LocalCluster()). Or use bank='iterative'."
             )
         super().__init__(kernels, X, **options)
         self._engine = Workers(self._engine, client)
 
 
 class Workers(Threads):
-    """The tiles of another engine, computed by the workers of a client, in bands."""
+    """Engine that runs the bands of another engine on the workers of a client."""
 
     def __init__(self, engine: Threads, client: Any) -> None:
         self.__dict__ |= vars(engine)
@@ -60,7 +60,7 @@ class Workers(Threads):
     def run(self, task: TilePass) -> FloatArray:
         import cloudpickle
 
-        left = ("rows", "_client", "_held")  # what a band is not computed with
+        left = ("rows", "_client", "_held")  # not needed to compute a band
         state = {name: value for name, value in vars(self).items() if name not in left}
         with explain_lost_workers(), large_graphs():
             sent = self._once(cloudpickle.dumps((state, task))), self._sent_rows()
@@ -70,11 +70,11 @@ class Workers(Threads):
             ]
             while len(found) > 1:
                 groups = [found[i : i + _FAN_IN] for i in range(0, len(found), _FAN_IN)]
-                found = [self._client.submit(_added_up, group, pure=False) for group in groups]
+                found = [self._client.submit(_sum_parts, group, pure=False) for group in groups]
             return np.asarray(found[0].result())
 
     def _sent_rows(self) -> Any:
-        """Return rows as workers have them, which are sent when they are first needed."""
+        """Return the future of the rows, which are sent when first needed."""
         for held, future in self._held:
             if held is self.rows:
                 return future
@@ -83,19 +83,19 @@ class Workers(Threads):
         return future
 
     def _once(self, value: Any) -> Any:
-        # A task that gives it, not scattered: so it is there again after a worker's death.
+        # A task instead of scattered data, so that it is repeated if a worker is lost.
         return self._client.submit(_Boxed, value, pure=False)
 
 
 class _Boxed:
-    """A value that Dask does not look into."""
+    """A value that Dask does not inspect."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
 
 
 class _Band(Threads):
-    """The engine as a worker sees it: its state, the rows, and the tiles of one band."""
+    """The engine on a worker, with the tiles of one band."""
 
     def __init__(self, state: dict[str, Any], rows: Any, band: int) -> None:
         self.__dict__ |= state
@@ -113,8 +113,8 @@ def _of_band(sent: _Boxed, rows: _Boxed, band: int) -> FloatArray:
     return _Band(state, rows.value, band).run(task)
 
 
-def _added_up(parts: list[FloatArray]) -> FloatArray:
-    """Return the sum of parts in new memory: a task must not change the result of another."""
+def _sum_parts(parts: list[FloatArray]) -> FloatArray:
+    """Return the sum of parts as a new array: a task must not change results of other tasks."""
     total = np.zeros_like(parts[0])
     for part in parts:
         total += part

@@ -1,4 +1,4 @@
-"""Banks of features: kernels K̃_i = Φ_iᵀΦ_i, exact or of low rank, each by itself or as one sum."""
+"""Banks of features: kernels K̃_i = Φ_iᵀΦ_i, exact or of low rank, or one sum of kernels."""
 
 from __future__ import annotations
 
@@ -29,40 +29,40 @@ from discernel.kernels.features import (
 )
 from discernel.kernels.weighted import WeightedKernels, slices
 
-#: An exact map is taken where its rank is within so much of what the spectrum asks for.
+#: An exact map is used if its rank is at most 1.25 · r + 8, with r the rank by the spectrum.
 _NEARLY, _SPARE = 1.25, 8
-#: Rows whose features are made, and that are rotated, at a time.
+#: Number of rows whose features are computed, and rotated, at a time.
 _ROWS, _ROTATED = 4096, 1024
-#: Rows on which the mean of a kernel between different rows is taken, at least.
+#: Minimum number of rows for the mean of a kernel over pairs of different rows.
 _ROWS_OF_MEANS = 2000
-#: Weights that differ by less are the same.
+#: Weights that differ by less are equal.
 _SAME = 1e-9
 
 
 class FeatureBank(Bank):
-    """Kernels K̃_i = Φ_iᵀΦ_i given by features. Results are exact for K̃_i, which is below K_i.
+    """Kernels K̃_i = Φ_iᵀΦ_i given by features. Results are exact for K̃_i ≤ K_i.
 
     Parameters
     ----------
     features : ndarray of shape (total_rank, n_samples)
-        All Φ_i, one below the other. Taken over: centred and normalised in place.
+        All Φ_i, stacked. They are centred and normalized in place.
     ranks : sequence of int
-        The rank of every kernel.
+        Rank of each kernel.
     names : sequence of str
-        The names of the kernels.
+        Names of the kernels.
     diagonals : ndarray of shape (n_kernels, n_samples), optional
-        k_i(x, x) of the raw kernels, where features leave a part of them: kernels are then
-        normalised as if they were whole, but for their means.
+        k_i(x, x) of the raw kernels, if features approximate them. Kernels are then normalized by
+        their own traces, with the means of the features.
     maps : sequence of FeatureMap, optional
-        What the features were made by; without, new rows are predicted by kernels.
+        The feature maps. Without maps, kernels predict new rows.
     normalization, part, sample_weights
-        As of `ExactBank`.
+        As in `ExactBank`.
 
     Notes
     -----
-    Memory is that of the features, and of some matrices of the size of the rank. They are centred
-    and normalised once, as vectors: PGP = (ΦP)ᵀ(ΦP). Where the total rank is below the number of
-    samples, a system costs one factorisation of that size, once ΦΦᵀ is known; leave-one-out errors
+    Memory is that of the features and of some matrices of size rank². Features are centred and
+    normalized once: PGP = (ΦP)ᵀ(ΦP). If the total rank is below the number of samples, a system
+    costs one factorization of a rank × rank matrix, after ΦΦᵀ is known, and leave-one-out errors
     cost n_samples · total_rank².
     """
 
@@ -90,14 +90,14 @@ class FeatureBank(Bank):
         rows.scale(features.T)
         held = np.array([np.vdot(factor, factor) for factor in factors])
         traces = held
-        if self.needs_ridge:  # tr PGP = tr G − m‖Φ1/m‖², of which the second is of the factor
+        if self.needs_ridge:  # tr PGP = tr G − m‖Φ1/m‖², where the mean is that of the features
             squares = np.array([part @ part for part in _split(mean, ranks)])
             traces = np.maximum(held, raw_traces - self.total * squares)
         self.kept = varying_kernels(raw_traces, traces, self.names, part=part)
         traces, raw_traces = traces[self.kept], raw_traces[self.kept]
         self.scales = kernel_scales(normalization, self.total, raw_traces, traces)
         self._traces = self.scales * held[self.kept]
-        # What the factor leaves of the raw kernel is a part of the error, and far the larger.
+        # The error includes the remainder of the factor, which is far larger than rounding.
         self.rounding = self.scales * (rounding_errors(traces, traces) + REMAINDER * raw_traces)
         self._left = self.scales[:, None] * np.maximum(diagonals - lengths, 0.0)[self.kept]
         self._diagonals = diagonals[self.kept]
@@ -111,11 +111,11 @@ class FeatureBank(Bank):
 
     @property
     def _blocks(self) -> list[NDArray[np.intp]]:
-        """The positions of the features of single kernels."""
+        """Positions of the features of each kernel."""
         return _split(np.arange(self.rank), self._ranks)
 
     def _take(self, blocks: list[NDArray[np.intp]]) -> None:
-        """Keep the features at some positions, those of one kernel after another, in new memory."""
+        """Keep only the features at these positions, given for each kernel, in new memory."""
         features = np.concatenate([np.arange(0), *blocks])
         self._features, self._mean = self._features[features], self._mean[features]
         self._ranks = np.array([len(block) for block in blocks], dtype=np.intp)
@@ -123,19 +123,19 @@ class FeatureBank(Bank):
 
     @property
     def _factors(self) -> list[FloatArray]:
-        """The Φ_i of single kernels."""
+        """The features Φ_i of each kernel."""
         return _split(self._features, self._ranks)
 
-    # ---- ways to make features ---------------------------------------------------------------
+    # ---- constructors ------------------------------------------------------------------------
 
     @classmethod
     def from_kernels(cls, kernels: Sequence[Kernel], X: Any, **options: Any) -> FeatureBank:
-        """Return the bank of positive semidefinite kernels on rows, exact to rounding."""
-        # No rank is above the number of rows.
+        """Return the bank of positive semidefinite kernels on rows, exact up to rounding."""
+        # Never None, because no rank is above the number of rows.
         factors = [cast(FloatArray, factor_kernel(kernel, X)) for kernel in kernels]
         ranks = [len(factor) for factor in factors]
         features = np.empty((sum(ranks), n_rows(X)))
-        for block in _split(features, ranks):  # whose memory is taken as that of factors goes
+        for block in _split(features, ranks):  # frees the memory of each factor after its copy
             block[:] = factors.pop(0)
         return cls(features, ranks, kernel_names(kernels), **options)
 
@@ -143,7 +143,7 @@ class FeatureBank(Bank):
     def from_maps(
         cls, maps: Sequence[FeatureMap], kernels: Sequence[Kernel], X: Any, **options: Any
     ) -> FeatureBank:
-        """Return the bank of maps of any kind, one for each of the resolved kernels."""
+        """Return the bank of feature maps, one for each of the resolved kernels."""
         ranks = [one.rank for one in maps]
         features = np.empty((sum(ranks), n_rows(X)))
         for block, one in zip(_split(features, ranks), maps, strict=True):
@@ -155,9 +155,9 @@ class FeatureBank(Bank):
 
     @classmethod
     def of_rank(cls, kernels: Sequence[Kernel], X: Any, rank: int, **options: Any) -> FeatureBank:
-        """Return the bank of kernels whose ranks sum to about ``rank``, by their spectra.
+        """Return the bank of features whose ranks, chosen by spectra, sum to about ``rank``.
 
-        A rank of n_kernels · n_samples or more makes all rows landmarks.
+        With a rank of n_kernels · n_samples or more, all rows are landmarks.
         """
         n = n_rows(X)
         if rank < len(kernels):
@@ -180,7 +180,7 @@ class FeatureBank(Bank):
                 maps.append(NystromMap([kernel], [1.0], X[np.sort(landmarks[:own])]))
         return cls.from_maps(maps, kernels, X, **options)
 
-    # ---- what is approximated ----------------------------------------------------------------
+    # ---- approximation error -----------------------------------------------------------------
 
     def predicting(self) -> FeatureBank | None:
         return None if self._maps is None else self
@@ -191,15 +191,15 @@ class FeatureBank(Bank):
         return len(self._features)
 
     def remainder(self, weights: FloatArray) -> FloatArray:
-        """Return the diagonal of Σ w_i (K_i − K̃_i), not centred, with the weights of rows."""
+        """Return the diagonal of Σ w_i (K_i − K̃_i), not centred, times the weights of rows."""
         return np.asarray(self._factor_weights(weights) @ self._left * self.row_weights.values)
 
     def captured(self) -> FloatArray:
-        """Return the share of the trace of every centred kernel that its features hold."""
+        """Return the share of the trace of each centred kernel captured by its features."""
         return np.asarray(self._traces / (self._traces + self.row_weights.sums(self._left)))
 
     def halved(self) -> FeatureBank:
-        """Return the bank of half of the landmarks, normalised as this one is."""
+        """Return the bank of half of the landmarks, with the normalization of this bank."""
         maps = self._known_maps
         part = self._without_workspace()
         part._take([block[one.halved] for block, one in zip(self._blocks, maps, strict=True)])
@@ -207,7 +207,7 @@ class FeatureBank(Bank):
         part._maps = None
         return part
 
-    # ---- what criteria ask for ---------------------------------------------------------------
+    # ---- products and traces -----------------------------------------------------------------
 
     def check_definite(self) -> None:
         """Do nothing: ΦᵀΦ is positive semidefinite."""
@@ -257,7 +257,7 @@ class FeatureBank(Bank):
         return self._centering(means + grand_mean, grand_mean)
 
     def _factor_weights(self, weights: FloatArray) -> FloatArray:
-        """Return the weights of the Φ_i from the weights of the kernels."""
+        """Convert weights of kernels to weights of the Φ_i."""
         return weights
 
     def _feature_weights(self, weights: FloatArray) -> FloatArray:
@@ -268,11 +268,13 @@ class FeatureBank(Bank):
     @property
     def _known_maps(self) -> list[FeatureMap]:
         if self._maps is None:
-            raise InvalidInputError("A part of a bank has no maps. Predict with the whole.")
+            raise InvalidInputError(
+                "The bank of a subset has no feature maps. Predict with the whole bank."
+            )
         return self._maps
 
     def combined_features(self, weights: FloatArray) -> CombinedFeatures:
-        """Return the features of new rows, for kernels that carry weight."""
+        """Return the feature maps of kernels with nonzero weight, for new rows."""
         maps, active = self._known_maps, np.flatnonzero(weights)
         by = self._feature_weights(weights)
         return CombinedFeatures(
@@ -282,7 +284,7 @@ class FeatureBank(Bank):
         )
 
     def feature_coef(self, weights: FloatArray, dual: FloatArray) -> FloatArray:
-        """Return β with which Σ_j dual_j K̃(x_j, x) is the centred features of x times β."""
+        """Return β such that Σ_j dual_j K̃(x_j, x) is the product of centred features of x and β."""
         by = np.sqrt(self._feature_weights(weights))
         dual = np.ascontiguousarray(self.row_weights.unscale(dual))
         return np.asarray((by[:, None] * matmul(self._features, dual))[by > 0])
@@ -294,7 +296,7 @@ class FeatureBank(Bank):
         return feature_gram(self._features)
 
     def _is_low(self, ridge: float | FloatArray) -> bool:
-        """Whether systems are solved in the space of features."""
+        """Whether systems are solved in feature space."""
         return self.rank < self.n_samples and bool(np.all(ridge))
 
     def _new_system(self, weights: FloatArray, diagonal: FloatArray, tol: float) -> System:
@@ -311,7 +313,7 @@ class FeatureBank(Bank):
         return WoodburySystem(self._features, diagonal, by, gram, kernels)
 
     def systems(self, weights: FloatArray) -> Callable[[float | FloatArray], System]:
-        """Return the function from a ridge to its system, by one eigendecomposition."""
+        """Return a function from a ridge to its system, by one eigendecomposition."""
         if not self._is_low(1.0):
             return super().systems(weights)
         roots = np.sqrt(self._feature_weights(weights))
@@ -328,7 +330,7 @@ class FeatureBank(Bank):
     # ---- parts -------------------------------------------------------------------------------
 
     def _raw_rows(self, rows: Any) -> FloatArray:
-        """Return the features of some samples, one a row, neither weighted nor centred."""
+        """Return the features of some samples, one row each, neither weighted nor centred."""
         return self.row_weights.subset(rows).unscale(self._features[:, rows].T) + self._mean
 
     def subset(self, rows: NDArray[np.intp]) -> FeatureBank:
@@ -349,7 +351,7 @@ class FeatureBank(Bank):
 
 
 def _split(array: NDArray[Any], ranks: Sequence[int] | NDArray[np.intp]) -> list[NDArray[Any]]:
-    """Return the parts of an array that belong to kernels of some ranks, as views."""
+    """Split an array by the ranks of kernels, without a copy."""
     return [array[first:last] for first, last in pairwise(np.cumsum([0, *ranks]))]
 
 
@@ -359,10 +361,10 @@ def _split(array: NDArray[Any], ranks: Sequence[int] | NDArray[np.intp]) -> list
 def true_traces(
     kernels: Sequence[Kernel], X: Any, weights: SampleWeights | None, most: int = _ROWS_OF_MEANS
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the traces of raw and of centred kernels, without their matrices.
+    """Return the traces of raw and centred kernels, without their full matrices.
 
-    The diagonal is that of all rows. The mean of the rest is that of the pairs of at most ``most``
-    rows: of no fewer than there are, all is exact.
+    Diagonals are those of all rows. The mean over pairs of different rows is estimated from at most
+    ``most`` rows, and exact if there are no more.
     """
     counts = row_weights(weights, n_rows(X)).values
     drawn = draw_rows(np.arange(n_rows(X)), most)
@@ -381,35 +383,34 @@ def true_traces(
 
 
 class BlendBank(FeatureBank):
-    """Σ w_iK_i of weights that are known, as the features of one map, in order of their spread.
+    """One sum of kernels Σ w_iK_i with known weights, as features sorted by variance.
 
-    A rank is worth far more for one sum than for each of its terms. What this bank knows of single
-    kernels is how they are normalised, and no more: it cannot learn weights.
+    A given rank approximates one sum much better than each of its terms. The bank has no single
+    kernels, only their normalization, so it cannot learn weights.
 
     Parameters
     ----------
     rows : ndarray of shape (n_samples, rank)
-        The features of Σ c_ik_i, raw. Taken over: centred and rotated in place.
+        The raw features of Σ c_ik_i. They are centred and rotated in place.
     names : sequence of str
-        The names of the candidates.
+        Names of the candidates.
     kept : ndarray of shape (n_kernels,)
-        Those that vary.
+        Positions of the candidates that are not constant.
     scales : ndarray of shape (n_kernels,)
-        What the kept kernels are multiplied by to normalise them.
+        Factors that normalize the kept kernels.
     weights : ndarray of shape (n_kernels,)
-        w, at least 0, summing to 1.
+        The weights w, at least 0, with sum 1.
     diagonal : ndarray of shape (n_samples,)
         Σ c_ik_i(x, x).
     feature_map : FeatureMap, optional
-        What the features were made by; without, nothing can be predicted.
+        The feature map. Without it, the bank cannot predict.
     sample_weights : SampleWeights, optional
-        How much rows count; by default all the same.
+        Weights of rows; equal by default.
 
     Notes
     -----
-    Memory is n_samples · rank numbers and some matrices of the size of the rank. After one
-    eigendecomposition of that size, any λ costs n_samples · rank operations, its leave-one-out
-    errors included.
+    Memory is n_samples · rank numbers and some matrices of size rank². After one eigendecomposition
+    of that size, each λ with its leave-one-out errors costs n_samples · rank operations.
     """
 
     def __init__(
@@ -441,7 +442,7 @@ class BlendBank(FeatureBank):
             rows[part] = matmul(rows[part], self._rotation)
         self._features, self._mean = rows.T, self._center @ self._rotation
         self._traces = np.array([self._values.sum()])
-        # ⟨B, K̃B⟩ is a sum of squares: its rounding is that of one number of the size of the trace.
+        # ⟨B, K̃B⟩ is a sum of squares, with the rounding error of one number as large as the trace.
         self.rounding = np.full(len(kept), 4 * np.finfo(np.float64).eps)
 
     @classmethod
@@ -456,22 +457,22 @@ class BlendBank(FeatureBank):
         normalization: Normalization = "centered_trace",
         sample_weights: SampleWeights | None = None,
     ) -> BlendBank:
-        """Return the bank of kernels of some weights, by Nyström features of their sum.
+        """Return the bank of a weighted sum of kernels, by its Nyström features.
 
         Parameters
         ----------
         kernels : sequence of Kernel
-            Resolved and positive semidefinite.
+            Positive semidefinite kernels, resolved.
         weights : ndarray of shape (n_kernels,)
-            At least 0. Those of kernels that are constant on the rows go to the others.
+            At least 0. Weights of kernels that are constant on the rows go to the others.
         X : array or CSR of shape (n_samples, n_features)
             The training rows.
         draw : callable
-            From the sum of kernels, normalised, to the positions of landmarks.
+            From the normalized sum of kernels to positions of landmarks.
         rank : int
-            How many rows the means of kernels are taken from, if more than 2,000.
+            Number of rows for the means of kernels, if more than 2,000.
         normalization, sample_weights
-            As of `ExactBank`.
+            As in `ExactBank`.
         """
         names = kernel_names(kernels)
         raw, centered = true_traces(kernels, X, sample_weights, max(rank, _ROWS_OF_MEANS))
@@ -499,7 +500,7 @@ class BlendBank(FeatureBank):
 
     def _factor_weights(self, weights: FloatArray) -> FloatArray:
         if len(weights) != self.n_kernels or np.abs(weights - self.weights).max() > _SAME:
-            self._refuse("other weights than those it was made with")
+            self._refuse("weights other than its own")
         return np.ones(1)
 
     @property
@@ -511,7 +512,7 @@ class BlendBank(FeatureBank):
 
     def _refuse(self, what: str) -> NoReturn:
         raise InvalidInputError(
-            f"A bank of one sum of kernels knows nothing of {what}. Use FeatureBank.of_rank, or "
+            f"A bank of one sum of kernels does not support {what}. Use FeatureBank.of_rank, or "
             "another bank, to learn weights."
         )
 
@@ -519,21 +520,21 @@ class BlendBank(FeatureBank):
         return np.ones(self.n_kernels)
 
     def halved(self) -> BlendBank:
-        """Return the bank of half of the landmarks, normalised as this one is."""
+        """Return the bank of half of the landmarks, with the normalization of this bank."""
         few = self._known_maps[0].halved
         rows = matmul(self._features.T, np.ascontiguousarray(self._rotation[few].T))
         rows = self.row_weights.unscale(rows) + self._center[few]
         return self._like(rows, self._diagonals[0], self.sample_weights)
 
     def subset(self, rows: NDArray[np.intp]) -> BlendBank:
-        """Return the same sum on some of the samples, centred anew and of the same trace a row."""
+        """Return the bank of a subset of the samples, centred, with the same trace per row."""
         raw = np.ascontiguousarray(self._raw_rows(rows))
         return self._like(raw, self._diagonals[0, rows], self._weights_of(rows))
 
     def _like(
         self, rows: FloatArray, diagonal: FloatArray, sample_weights: SampleWeights | None
     ) -> BlendBank:
-        """Return a bank of other features of the same kernels, of the trace of this one."""
+        """Return a bank of other features of the same kernels, with the trace of this bank."""
         factor = self.total / row_weights(sample_weights, len(rows)).total
         return BlendBank(
             rows * np.sqrt(factor) if factor != 1.0 else rows,

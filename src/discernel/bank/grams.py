@@ -1,4 +1,4 @@
-"""Raw Gram matrices: checks before any heavy work, means, traces, products, normalisation."""
+"""Raw Gram matrices: checks, means, traces, inner products and normalization."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ from discernel.exceptions import (
 #: trace n_samples [Kim06]_.
 Normalization = Literal["centered_trace", "trace"]
 
-#: A kernel whose centred trace is below this share of its trace is constant up to rounding, and
-#: what centring leaves of it is noise.
+#: A kernel whose centred trace is below this share of its trace is constant up to rounding, and its
+#: centred matrix is noise.
 CONSTANT = 1e-12
-#: Raw trace over centred trace from which on a kernel is centred before anything is done with it:
-#: products with the raw matrix would lose these digits.
+#: Ratio of raw and centred trace from which a kernel is centred before any product: products with
+#: the raw matrix would lose as many digits.
 CANCELLING = 1e3
-#: Rounding error of ⟨B, GB⟩ over ‖B‖²·tr G. As |G_ij| ≤ √(G_iiG_jj), no sum of its terms is larger
-#: than tr G; errors of the terms have both signs.
+#: Rounding error of ⟨B, GB⟩, relative to ‖B‖²·tr G. As |G_ij| ≤ √(G_iiG_jj), no sum of its terms is
+#: larger than tr G, and errors of the terms have both signs.
 _ROUNDING = 4 * np.finfo(np.float64).eps
 
 
 def row_means(grams: FloatArray) -> FloatArray:
-    """Return the means of the rows of a stack of matrices; not finite where they are not."""
+    """Return the row means of a stack of matrices, without warnings for NaN and infinity."""
     with np.errstate(invalid="ignore", over="ignore"):
         return np.asarray(grams.mean(axis=-1))
 
 
 def rounding_errors(traces: FloatArray, centered_traces: FloatArray) -> FloatArray:
-    """Return how much ⟨B, PG_iPB⟩ can be wrong, over ‖B‖², for kernels of some raw traces.
+    """Return bounds of the rounding errors of ⟨B, PG_iPB⟩, relative to ‖B‖².
 
-    Of a kernel that was centred first only the square root of the digits is lost: those that
-    taking off the means of the rows leaves in the columns.
+    A kernel that is centred first loses only half of the digits: errors that the subtraction of row
+    means leaves in the columns.
     """
     first = traces > CANCELLING * centered_traces
     lost = np.where(first, np.sqrt(np.abs(traces * centered_traces)), traces)
@@ -53,13 +53,13 @@ def rounding_errors(traces: FloatArray, centered_traces: FloatArray) -> FloatArr
 
 
 def inner_products(grams: FloatArray, *, centered: bool = True) -> FloatArray:
-    """Return ⟨K_i, K_j⟩_F of all pairs, of K_i = PG_iP or of the raw G_i.
+    """Return ⟨K_i, K_j⟩_F for all pairs of K_i = PG_iP, or of the raw G_i.
 
-    A centred kernel that is constant up to rounding counts as 0. n_kernels² · n_samples²
-    operations. Some rows of all matrices are centred at a time, so no centred copy is made.
-    ⟨G, G'⟩ − (2/m)(G1)ᵀ(G'1) + (1/m²)(1ᵀG1)(1ᵀG'1) is the same number without any centring, but of
-    a Gaussian kernel s times wider than the data it is a difference of terms that agree to 1/s⁴.
-    At s = 3000, 60 rows, its length was off by 7 %; here by 1e-12.
+    A centred kernel that is constant up to rounding counts as 0. The cost is n_kernels² ·
+    n_samples² operations. Blocks of rows are centred, without a centred copy of all matrices.
+    ⟨G, G'⟩ − (2/m)(G1)ᵀ(G'1) + (1/m²)(1ᵀG1)(1ᵀG'1) is the same number without centring, but for a
+    Gaussian kernel s times wider than the data it is a difference of terms that agree to 1/s⁴: for
+    s = 3000 and 60 rows, the norm was wrong by 7 % (here 1e-12).
     """
     means = row_means(grams) if centered else np.zeros(grams.shape[:2])
     out = Stored(grams, grams.shape[1]).inner_products(means, None)
@@ -70,7 +70,7 @@ def inner_products(grams: FloatArray, *, centered: bool = True) -> FloatArray:
 
 
 def is_constant(grams: FloatArray) -> NDArray[np.bool_]:
-    """Return which matrices of a stack are constant up to rounding, by their row means."""
+    """Return which matrices of a stack are constant up to rounding."""
     traces = np.trace(grams, axis1=-2, axis2=-1)
     return np.asarray(traces - row_means(grams).sum(axis=-1) <= CONSTANT * np.abs(traces))
 
@@ -78,10 +78,10 @@ def is_constant(grams: FloatArray) -> NDArray[np.bool_]:
 def varying_kernels(
     traces: FloatArray, centered_traces: FloatArray, names: Sequence[str], *, part: bool = False
 ) -> NDArray[np.intp]:
-    """Return the positions of kernels that are not constant; warn of those that are left out.
+    """Return the positions of kernels that are not constant, and warn of the others.
 
-    On a part of the training set they are left out in silence, be it all of them: they vary on the
-    rest.
+    On a part of the training set, constant kernels are dropped without a warning, even if all are
+    constant, because they vary on the other rows.
     """
     constant = centered_traces <= CONSTANT * np.abs(traces)
     if constant.all() and not part:
@@ -93,8 +93,8 @@ def varying_kernels(
     if constant.any() and not part:
         dropped = [name for name, is_one in zip(names, constant, strict=True) if is_one]
         warnings.warn(
-            f"Left out because constant on the training set: {', '.join(dropped)}. Such a "
-            "kernel tells no sample from another; use a smaller width or other columns.",
+            f"Dropped because constant on the training set: {', '.join(dropped)}. Such a "
+            "kernel cannot distinguish samples; use a smaller width or other columns.",
             DroppedKernelWarning,
             stacklevel=3,
         )
@@ -104,7 +104,7 @@ def varying_kernels(
 def kernel_scales(
     normalization: Normalization, n_samples: float, traces: FloatArray, centered_traces: FloatArray
 ) -> FloatArray:
-    """Return the factors that normalise raw matrices of some traces."""
+    """Return the factors that normalize raw matrices with these traces."""
     if normalization not in get_args(Normalization):
         raise unknown_choice("normalization", normalization, list(get_args(Normalization)))
     centered = normalization == "centered_trace"
@@ -115,21 +115,21 @@ def kernel_scales(
 
 #: Largest |G_ij − G_ji| that rounding explains, as a share of the largest |G_ij|.
 _ASYMMETRY = 1e-8
-#: A matrix is clearly indefinite if an eigenvalue is below minus this share of its 1-norm, which
-#: bounds the largest eigenvalue.
+#: A matrix is indefinite if an eigenvalue is below minus this share of its 1-norm, which bounds the
+#: largest eigenvalue.
 _INDEFINITE = 1e-6
 #: Definiteness is checked on at most this many rows. A principal submatrix of a Gram matrix is a
-#: Gram matrix, so what fails on some rows is proven to fail; what hides is found by
-#: `check_no_indefinite` when a factorisation breaks down.
+#: Gram matrix, so a failure on some rows is proof. Other indefinite matrices are found by
+#: `check_no_indefinite` after a factorization has failed.
 _CHECKED_ROWS = 400
-#: Rows and columns of the tiles that are compared with their mirror images: both fit the cache.
+#: Rows and columns of the tiles in the check of symmetry; two tiles fit into the cache.
 _TILE = 128
 
 
 def check_grams(
     grams: Any, names: Sequence[str] | None, trusted: Sequence[bool] | None
 ) -> tuple[FloatArray, list[str]]:
-    """Return the stack as a float64 array and the names, or raise a clear error."""
+    """Return the stack as a float64 array and the names, or raise an error."""
     stack, names = check_stack(grams, names)
     check_values(stack, row_means(stack), names, trusted)
     return stack, names
@@ -152,7 +152,7 @@ def check_stack(grams: Any, names: Sequence[str] | None) -> tuple[FloatArray, li
             f"There must be at least one kernel matrix. Got shape {stack.shape}."
         )
     if stack.ndim != 3 or stack.shape[1] != stack.shape[2]:
-        hint = "A stack with the kernels last is turned by np.moveaxis(stack, -1, 0)."
+        hint = "Convert a stack with the kernels last by np.moveaxis(stack, -1, 0)."
         raise InvalidInputError(
             "The Gram matrices must have shape (n_kernels, n_samples, n_samples). Got "
             f"{stack.shape}. {'For one matrix K, pass K[None].' if stack.ndim == 2 else hint}"
@@ -172,9 +172,9 @@ def check_values(
     names: Sequence[str],
     trusted: Sequence[bool] | None,
 ) -> None:
-    """Raise a clear error if a matrix is not finite or, where not trusted, no Gram matrix.
+    """Raise an error if a matrix is not finite or, unless trusted, not a Gram matrix.
 
-    The row means are computed anyway, and tell without another pass whether all is finite.
+    The row means, which are needed anyway, show whether all entries are finite.
     """
     for index, (gram, name) in enumerate(zip(stack, names, strict=True)):
         # The mean of a row with NaN or inf is not finite.
@@ -190,16 +190,13 @@ def check_values(
 
 
 def check_no_indefinite(stack: FloatArray, names: Sequence[str]) -> None:
-    """Raise `InvalidGramError` if a matrix of the stack is clearly indefinite, on all its rows."""
+    """Raise `InvalidGramError` if a matrix of the stack is indefinite."""
     for gram, name in zip(stack, names, strict=True):
         _check_definite(gram, name, len(gram))
 
 
 def check_symmetric(gram: Any, name: str, xp: Any = np, size: int = _TILE) -> None:
-    """Raise a clear error if a matrix of a library ``xp`` differs from its transpose.
-
-    It is compared tile by tile, each pair once.
-    """
+    """Raise an error if a matrix of the namespace ``xp`` is not symmetric, in tiles."""
     largest, worst, at = 0.0, 0.0, (0, 0)
     for top in range(0, gram.shape[0], size):
         for left in range(top, gram.shape[0], size):
@@ -208,7 +205,7 @@ def check_symmetric(gram: Any, name: str, xp: Any = np, size: int = _TILE) -> No
             difference = float(xp.max(xp.abs(tile - mirror)))
             if difference > worst:
                 worst, at = difference, (top, left)
-    # NaN is in no comparison; the bank finds it, and says where.
+    # Comparisons with NaN are False; the bank reports NaN.
     if worst > _ASYMMETRY * largest:
         tile, mirror = _tile_and_mirror(gram, *at, size)
         first = int(xp.argmax(xp.reshape(xp.abs(tile - mirror), (-1,))))
@@ -216,7 +213,7 @@ def check_symmetric(gram: Any, name: str, xp: Any = np, size: int = _TILE) -> No
         raise InvalidGramError(
             f"Kernel matrices must be symmetric. {name} has {float(tile[row, column]):.6g} at row "
             f"{at[0] + row}, column {at[1] + column} and {float(mirror[row, column]):.6g} at its "
-            "mirror image. If the matrix is right but for rounding, pass (K + K.T) / 2."
+            "mirror image. If the difference is only rounding, pass (K + K.T) / 2."
         )
 
 
@@ -228,8 +225,8 @@ def _tile_and_mirror(gram: Any, top: int, left: int, size: int) -> tuple[Any, An
 def _check_definite(gram: FloatArray, name: str, max_rows: int) -> None:
     rows = draw_rows(np.arange(len(gram)), max_rows)
     gram = gram if len(rows) == len(gram) else gram[np.ix_(rows, rows)]
-    # G + tI is positive definite exactly if no eigenvalue is below −t: one Cholesky factorisation
-    # where eigenvalues would cost thirty.
+    # G + tI is positive definite exactly if no eigenvalue is below −t. A Cholesky factorization
+    # is thirty times faster than the eigenvalues.
     tolerance = _INDEFINITE * float(np.abs(gram).sum(axis=0).max())
     shifted = gram.copy()
     shifted[np.diag_indices_from(shifted)] += tolerance

@@ -1,8 +1,8 @@
-"""A bank whose systems are solved by iteration: no matrix of n_samples² numbers is ever made.
+"""A bank whose systems are solved by conjugate gradients, without n_samples² numbers in memory.
 
-A product of the combined kernel with some columns is one pass over the tiles, whatever the number
-of kernels. Some ten to thirty passes solve a system, with a preconditioner of low rank. Memory is
-that of its factor.
+A product of the combined kernel with vectors is one pass over the tiles, for any number of kernels.
+With a preconditioner of low rank, a system takes about ten to thirty passes. Memory is that of the
+factor of the preconditioner.
 """
 
 from __future__ import annotations
@@ -23,44 +23,42 @@ from discernel.bank.tiled import Threads, TiledBank
 from discernel.bank.tiles import around_one
 from discernel.exceptions import ConvergenceWarning, InvalidInputError, NumericalError
 
-#: The rank of the preconditioner: rows over this number, at least and at most so many. Making it
-#: then costs about one pass.
+#: The rank of the preconditioner is n_rows / 16, between 512 and 2000; it then costs about a pass.
 _ROWS_A_RANK, _LEAST_RANK, _MOST_RANK = 16, 512, 2000
-#: Bytes of its factor at most, and their share of the machine's memory.
+#: Maximum bytes of the factor of the preconditioner, and maximum share of the memory limit.
 _FACTOR_BYTES, _MEMORY_SHARE = 640 * 2**20, 1 / 16
-#: Rows of a part up to which its systems are factored, which is then as fast.
+#: Number of rows of a subset up to which its systems are factored, which is as fast.
 _FACTORED_ROWS = 4000
-#: What may be left of the trace by the preconditioner, over the ridge: the condition is then below
-#: 1.25, and every step is worth a digit.
+#: Trace of the remainder of the preconditioner, relative to the ridge: the condition number is then
+#: below 1.25, and each step gains a digit.
 _LEFT = 0.25
-#: The relative residual of probes, and random columns for the diagonal of the inverse.
+#: Relative residual and number of the random vectors for the diagonal of the inverse.
 _PROBED, _PROBES = 1e-3, 64
-#: The share of the energy of a right-hand side that a guess must have to be worth a pass.
+#: Share of the energy of a right-hand side that makes a starting point worth a pass.
 _WORTHWHILE = 0.1
-#: Rounding of a residual over the condition of the system.
+#: Rounding error of a residual, relative to the condition number of the system.
 _ROUNDING = 1e-14
-#: The relative residual above which nothing was solved, and that of what only says where to go.
+#: Relative residual above which a solution is useless, and that of `solve_roughly`.
 _USELESS, _ROUGH = 0.5, 1e-4
-#: Columns whose solutions are remembered.
-_REMEMBERED = 64
+#: Number of cached solutions.
+_CACHED = 64
 
 
 class RefinedSystem(System):
-    """N = diag(ridge) + Σ w_i K_i, whose solutions cost products, and have a known residual.
+    """A system whose solutions are refined by products until the residual is small.
 
-    Columns that were solved are remembered: the discriminant asks for those that learning has
-    ended with.
+    Solutions are cached, because the discriminant needs the last solutions of the learning.
 
     Parameters
     ----------
     bank : IterativeBank
-        Of the K_i.
+        The bank of the kernels K_i.
     weights : ndarray of shape (n_kernels,)
-        The w_i.
+        The weights w_i.
     ridge : ndarray of shape (n_samples,)
-        Above 0.
+        The ridge, above 0.
     tol : float
-        The length of a residual over that of its right-hand side, at which it is solved.
+        Relative residual of solutions.
     """
 
     def __init__(
@@ -71,16 +69,16 @@ class RefinedSystem(System):
         self._known: dict[bytes, tuple[float, FloatArray, FloatArray]] = {}
 
     def _product(self, V: FloatArray, engine: Threads | None = None) -> FloatArray:
-        """Return NV, by the engine of single precision or in double precision."""
+        """Return NV, in double precision or by an engine of single precision."""
         return self._ridge[:, None] * V + self._bank.combined_product(self._weights, V, engine)
 
     @abstractmethod
     def _refined(self, right: FloatArray, enough: FloatArray) -> Solved:
-        """Return solutions with residuals as short as asked for, or as far as arithmetic goes."""
+        """Solve to residuals of the norms ``enough``, or as accurately as arithmetic allows."""
 
     @abstractmethod
     def _advice(self, reached: float, tol: float) -> str:
-        """Return the message for a relative residual that is longer than asked for."""
+        """Return the message for a relative residual above ``tol``."""
 
     def solve(self, right: FloatArray) -> FloatArray:
         return self._solved(right, self.tol)[0]
@@ -92,8 +90,8 @@ class RefinedSystem(System):
         return self._solved(right, self.tol)
 
     def _solve_new(self, right: FloatArray, tol: float, *, quiet: bool = False) -> Solved:
-        """Return solutions of columns that are not known; warn, or raise, of long residuals."""
-        # Rounding of products leaves a residual that grows with the condition of the system.
+        """Solve without the cache; warn of large residuals, or raise an error."""
+        # Rounding errors of the residual grow with the condition number.
         tol = max(tol, _ROUNDING * (1.0 + 1.0 / self._least_ridge))
         lengths = np.linalg.norm(right, axis=0)
         found = self._refined(right, tol * lengths)
@@ -106,7 +104,7 @@ class RefinedSystem(System):
         return found
 
     def _solved(self, right: FloatArray, tol: float) -> tuple[FloatArray, FloatArray]:
-        """Return solution and residual of every column, those that are known from memory."""
+        """Return solution and residual of every column, from the cache if possible."""
         if right.ndim == 1:
             one, left = self._solved(right[:, None], tol)
             return one[:, 0], left[:, 0]
@@ -121,25 +119,25 @@ class RefinedSystem(System):
         if new:
             found = self._solve_new(right[:, new], tol)
             solution[:, new], residual[:, new] = found.solution, found.residual
-            for i, column in enumerate(new if len(new) <= _REMEMBERED else []):
+            for i, column in enumerate(new if len(new) <= _CACHED else []):
                 self._known.pop(keys[column], None)
                 self._known[keys[column]] = tol, found.solution[:, i], found.residual[:, i]
-            while len(self._known) > _REMEMBERED:
+            while len(self._known) > _CACHED:
                 del self._known[next(iter(self._known))]
         return solution, residual
 
 
 class IterativeSystem(RefinedSystem):
-    """A system solved by preconditioned conjugate gradients, column by column.
+    """A system solved by preconditioned conjugate gradients.
 
     Parameters
     ----------
     factor : PartialFactor
-        Of Σ w_i K_i, for the preconditioner; grown as far as this ridge asks for.
+        Partial factor of Σ w_i K_i for the preconditioner; extended as this ridge requires.
     subspace : tuple of ndarray or None
-        An orthonormal S and every SᵀK_iS, where guesses are looked for.
+        An orthonormal basis S and all SᵀK_iS, for starting points.
     bank, weights, ridge, tol
-        As of `RefinedSystem`.
+        As in `RefinedSystem`.
     """
 
     by_iteration: ClassVar[bool] = True
@@ -156,7 +154,7 @@ class IterativeSystem(RefinedSystem):
         super().__init__(bank, weights, ridge, tol)
         self._factor, self._subspace = factor, subspace
         self._engine = bank.single_engine(weights)
-        # Centring makes it an eigenvector of eigenvalue 0.
+        # An eigenvector of the kernel with eigenvalue 0, by centring.
         self._unit = bank.row_weights.roots / np.sqrt(bank.total)
         self._is_constant = bool((ridge == ridge[0]).all())
 
@@ -170,7 +168,7 @@ class IterativeSystem(RefinedSystem):
     def _refined(self, right: FloatArray, enough: FloatArray) -> Solved:
         right = np.ascontiguousarray(right)
         along, rest = np.zeros_like(right), right
-        if self._is_constant:  # what the kernel does not see is known
+        if self._is_constant:  # this eigenvector is solved exactly
             along = np.outer(self._unit, self._unit @ right)
             rest = right - along
         found = solve_refined(
@@ -184,7 +182,7 @@ class IterativeSystem(RefinedSystem):
         return Solved(found.solution + along / self._least_ridge, found.residual, found.lengths)
 
     def _guess(self, right: FloatArray) -> FloatArray | None:
-        """Return the best of a subspace, where that is worth the pass that its residual costs."""
+        """Return the Galerkin solution in the subspace, if it is worth a pass for its residual."""
         if self._subspace is None:
             return None
         basis, seen = self._subspace
@@ -207,12 +205,12 @@ class IterativeSystem(RefinedSystem):
     # ---- the diagonal of the inverse ---------------------------------------------------------
 
     def inverse_diagonal(self) -> FloatArray:
-        """Return about the diagonal of the inverse; `diagonal_error` says how good it is.
+        """Estimate the diagonal of the inverse; `diagonal_error` is its standard error.
 
-        With P the preconditioner that has the diagonal of N too, that of P⁻¹ is known, and what
-        N⁻¹ has besides is estimated from random columns z of ±1, as the mean of
-        z∘(N⁻¹ − P⁻¹)z ([Bekas07]_), in units of the former. The differences between rows are
-        shrunk by what the spread over the columns says is noise.
+        Let P be a preconditioner with the diagonal of N. The diagonal of P⁻¹ is known, and that of
+        N⁻¹ − P⁻¹ is estimated as the mean of z∘(N⁻¹ − P⁻¹)z over random vectors z of ±1
+        ([Bekas07]_), relative to the diagonal of P⁻¹. Differences between rows are shrunk
+        according to their noise, estimated from the variance over z.
         """
         return self._diagonal
 
@@ -228,7 +226,7 @@ class IterativeSystem(RefinedSystem):
         typical, spread = float(mean.mean()), float(mean.var())
         trust = max(0.0, 1.0 - noise / spread) if spread > 0 else 0.0
         diagonal = known * (1.0 + typical + trust * (mean - typical))
-        # Differences between rows that are smaller than this share of the noise are not seen.
+        # Smaller differences between rows, relative to the noise, cannot be detected.
         unseen = np.sqrt(8.0 / len(mean))
         self.diagonal_error = float(np.hypot(np.sqrt(max(trust, unseen) * noise), _PROBED))
         return np.asarray(np.clip(diagonal, self._least_diagonal(), 1.0 / self._ridge))
@@ -243,19 +241,18 @@ class IterativeSystem(RefinedSystem):
 
 
 class IterativeBank(TiledBank):
-    """Kernels on rows, never stored, and systems that are never factored.
+    """Kernels computed in tiles, and systems solved by conjugate gradients.
 
     Parameters are those of `TiledBank`.
 
     Notes
     -----
-    Kernels have trace 1, so no more than 1/ρ eigenvalues of their combination are above the ridge
-    ρ: a preconditioner of that rank leaves a system that is solved in a few steps, whatever the
-    number of samples. With a smaller one the number of steps grows with the root of what is left
-    over ρ.
+    Kernels have trace 1, so at most 1/ρ eigenvalues of their combination are above the ridge ρ.
+    With a preconditioner of that rank, a system is solved in a few steps for any number of samples.
+    With a smaller rank, the number of steps grows with the square root of the remaining trace / ρ.
 
-    Most products are of single precision where all kernels with weight are those of squared
-    distances; residuals are always of double precision (see `conjugate.solve_refined`).
+    Most products have single precision if all kernels with nonzero weight are functions of squared
+    distances. Residuals always have double precision (see `conjugate.solve_refined`).
     """
 
     tols: ClassVar[tuple[float, float]] = 1e-8, 1e-4
@@ -267,14 +264,14 @@ class IterativeBank(TiledBank):
     def combined_product(
         self, weights: FloatArray, vectors: FloatArray, engine: Threads | None = None
     ) -> FloatArray:
-        """Return Σ w_i K_i V: one pass, by the engine of `single_engine` or of double precision."""
+        """Return Σ w_i K_i V in one pass, in double precision or by a `single_engine`."""
         engine = self._engine if engine is None else engine
         columns, lengths = around_one(self._centered_vectors(vectors))
         found = engine.product(columns, factors=weights * self.scales)[0]
         return self._centered_products(found.astype(np.float64) * lengths)
 
     def single_engine(self, weights: FloatArray) -> Threads | None:
-        """Return the engine of single precision; None where that is slower, or loses digits."""
+        """Return the engine of single precision, or None if it is slower or not accurate."""
         return self._engine.single(np.flatnonzero(weights).tolist())
 
     def combined_diagonal(self, weights: FloatArray) -> FloatArray:
@@ -311,23 +308,23 @@ class IterativeBank(TiledBank):
         )
 
     def compressed(self, basis: FloatArray) -> FloatArray:
-        # Where a criterion looks for its optimum, solutions are: a first guess for free.
+        # Solutions are close to the subspace in which a criterion searches: a good starting point.
         found = super().compressed(basis)
-        self.workspace.look_in(basis, found)
+        self.workspace.keep_subspace(basis, found)
         return found
 
-    # ---- what would need a matrix of n_samples² numbers ---------------------------------------
+    # ---- operations that need n_samples² numbers ----------------------------------------------
 
     def combined(self, weights: FloatArray, out: FloatArray | None = None) -> NoReturn:
-        self._refuse("whole matrix of the combined kernel", "criterion='margin'")
+        self._refuse("matrix of the combined kernel", "criterion='margin'")
 
     def inverse(self, weights: FloatArray, ridge: float | FloatArray) -> NoReturn:
-        self._refuse("whole inverse", "learning weights by criterion='loo'")
+        self._refuse("inverse", "learning weights by criterion='loo'")
 
     def _refuse(self, what: str, who: str) -> NoReturn:
         n = self.n_samples
         raise InvalidInputError(
-            f"bank='iterative' never makes a matrix of n_samples², here {n:,} × {n:,} numbers, but "
+            f"bank='iterative' stores no matrix of n_samples², here {n:,} × {n:,} numbers, but "
             f"{who} needs the {what}. Use bank='tiled', which needs {16e-9 * n**2:.3g} GB, or "
             "criterion='rkda'."
         )
@@ -338,7 +335,7 @@ class IterativeBank(TiledBank):
 
 
 def _largest_rank(n: int) -> int:
-    """Return the rank of the preconditioner that time and memory allow."""
+    """Return the maximum rank of the preconditioner for n rows."""
     room = min(_FACTOR_BYTES, _MEMORY_SHARE * (memory_limit() or np.inf))
     wanted = min(max(n // _ROWS_A_RANK, _LEAST_RANK), _MOST_RANK)
     return max(1, min(n, wanted, int(room / (8 * n))))

@@ -1,4 +1,4 @@
-"""Make a bank: of kernels on rows, or of matrices that are given."""
+"""Construction of banks from kernels and rows, or from precomputed matrices."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from discernel.kernels.device import MatrixOnDevice
 Kind = Literal["dense", "tiled", "factored", "lowrank", "iterative", "distributed"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 _OF_TILES = {"tiled": TiledBank, "iterative": IterativeBank, "distributed": DistributedBank}
-#: Rows and columns of the tiles that are compared with their mirror images.
+#: Rows and columns of the tiles in the check of symmetry.
 _TILE = 2**13
 
 
@@ -39,21 +39,21 @@ def make_bank(
     sample_weights: SampleWeights | None = None,
     device: Device | None = None,
 ) -> Bank:
-    """Return the bank of some kernels on some rows.
+    """Return the bank of kernels on rows.
 
     Parameters
     ----------
     choice : BankChoice
-        Which bank, its memory and, where that is low, its rank; on a device also ``"auto"``, which
-        is factored there.
+        The bank, its memory limit and, for low rank, its rank. On a device also ``"auto"``, for
+        systems that are factored there.
     kernels : sequence of Kernel
         The candidates, resolved.
     X : array-like of shape (n_samples, n_features)
         The training rows.
     normalization, sample_weights
-        As of `ExactBank`.
+        As in `ExactBank`.
     device : Device, optional
-        Where kernels are computed, unless they are of low rank; by default here.
+        The device that computes kernels, except for low rank; by default the host.
     """
     kind, rank, n_bytes = choice
     options: dict[str, Any] = {"normalization": normalization, "sample_weights": sample_weights}
@@ -73,7 +73,7 @@ def make_bank(
     return _OF_TILES[kind](kernels, X, cache_bytes=n_bytes, **options)
 
 
-# ---- given matrices --------------------------------------------------------------------------
+# ---- precomputed matrices --------------------------------------------------------------------
 
 
 def bank_of_matrices(
@@ -92,13 +92,13 @@ def bank_of_matrices(
     grams : array-like of shape (n_kernels, n_samples, n_samples)
         One array, or a list of matrices, of any library.
     names : sequence of str, optional
-        Their names, for messages.
+        Names of the matrices, for messages.
     normalization, sample_weights
-        As of `ExactBank`.
+        As in `ExactBank`.
     present : ndarray of int, optional
-        The rows that count at all; by default all.
+        Positions of the rows to use; by default all rows.
     device : Device, optional
-        Where to compute, as of `device_of_matrices`; by default here.
+        The device to compute on, from `device_of_matrices`; by default the host.
     """
     options: dict[str, Any] = {"normalization": normalization, "sample_weights": sample_weights}
     if device is None:
@@ -112,19 +112,19 @@ def bank_of_matrices(
 
 
 def device_of_matrices(grams: Any) -> Device | None:
-    """Return where to compute with matrices: where they lie, and None where NumPy can."""
+    """Return the device of matrices, or None if NumPy computes with them."""
     return elsewhere(check_given(*(grams if isinstance(grams, (list, tuple)) else [grams])))
 
 
 def _kernels(grams: Any, names: Sequence[str] | None, device: Device) -> list[MatrixOnDevice]:
-    """Return matrices on a device as kernels, or raise a clear error about their shapes."""
+    """Convert matrices on a device to kernels, or raise an error about their shapes."""
     matrices = [grams[i, ...] for i in range(grams.shape[0])] if hasattr(grams, "shape") else grams
     shapes = sorted({tuple(matrix.shape) for matrix in matrices})
     if len(shapes) != 1 or len(shapes[0]) != 2 or shapes[0][0] != shapes[0][1]:
         raise InvalidInputError(
             "The Gram matrices must have shape (n_kernels, n_samples, n_samples), or be a list of "
             f"square matrices of one size. Got matrices of shapes {shapes}. For one matrix K, pass "
-            "K[None]; a stack with the kernels last is turned by moveaxis(stack, -1, 0)."
+            "K[None]; convert a stack with the kernels last by moveaxis(stack, -1, 0)."
         )
     if names is None:
         names = [f"kernel {i}" for i in range(len(matrices))]
@@ -132,13 +132,13 @@ def _kernels(grams: Any, names: Sequence[str] | None, device: Device) -> list[Ma
     device.check_room(
         8 * (sent + 1) * n * n,
         f"{sent + 1} matrices of {n:,} × {n:,} numbers",
-        "take fewer rows, or give rows and kernels, of which one matrix is made.",
+        "take fewer rows, or give rows and kernels, which need one matrix.",
     )
     made, xp = [], device.xp
     for matrix, name in zip(matrices, names, strict=True):
-        there = device.put(matrix) if isinstance(matrix, np.ndarray) else matrix
-        if not xp.isdtype(there.dtype, "real floating"):  # of whole numbers
-            there = xp.astype(there, xp.float64)
-        check_symmetric(there, name, xp, _TILE)
-        made.append(MatrixOnDevice(there, device, name))
+        values = device.put(matrix) if isinstance(matrix, np.ndarray) else matrix
+        if not xp.isdtype(values.dtype, "real floating"):  # integers
+            values = xp.astype(values, xp.float64)
+        check_symmetric(values, name, xp, _TILE)
+        made.append(MatrixOnDevice(values, device, name))
     return made

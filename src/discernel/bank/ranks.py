@@ -1,8 +1,8 @@
-"""Ranks of kernels: factors of kernels of low rank, and shares of a total rank.
+"""Factors of kernels of low rank, and the distribution of a total rank over kernels.
 
-A smooth kernel of one feature, or of a few, has a numerical rank of some dozen whatever the number
-of samples. Its factor is then found from that many of its columns, to the rounding error of its
-entries, and whatever a criterion asks for costs rank · n_samples instead of n_samples² a kernel.
+A smooth kernel of one or few features has a numerical rank of a few dozen for any number of
+samples. Its factor is computed from that many columns, up to rounding errors, and operations then
+cost rank · n_samples instead of n_samples².
 """
 
 from __future__ import annotations
@@ -19,55 +19,53 @@ from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel
 from discernel.kernels.evaluate import KernelSet
 
-#: What a factor leaves of the trace: the size of the rounding errors of the kernel's own entries.
+#: Trace of the remainder of a factor, relative to the trace: the size of rounding errors.
 REMAINDER = 1e-14
-#: Rows that pivots are looked for among, at a time.
+#: Number of rows among which pivots are searched at a time.
 _POOL = 64
-#: How far pivots fall before others are looked for. A pivot that is small among these rows, where
-#: other rows are represented badly yet, would multiply rounding errors.
+#: Ratio of pivots in one search. A small pivot among these rows, while other rows have a large
+#: remainder, would amplify rounding errors.
 _FALL = 1e-4
-#: The rank that is low: a factor is then an eighth of a triangle of the matrix, or less.
+#: Low rank as a share of the rows: a factor is then at most an eighth of a triangle of the matrix.
 _LOW = 1 / 16
-#: Bytes of all factors together up to which they are made without being asked for.
+#: Maximum bytes of all factors for the automatic choice of bank="factored".
 _FACTOR_BYTES = 2 * 2**30
-#: Kernels that are tried to find out.
+#: Number of kernels whose rank is computed for this choice.
 _TRIED = 16
-#: The rank of all kernels together, where none is given and there is room.
+#: Default and minimum of the total rank.
 _RANK, _LEAST_RANK = 1500, 100
-#: Rows on which the decay of spectra is looked at.
+#: Number of rows for spectra.
 _PROBED = 800
-#: Eigenvalues below this share of the trace are rounding.
+#: Eigenvalues below this share of the trace are rounding errors.
 _NOTHING = 1e-12
 
 
 def factor_kernel(kernel: Kernel, X: Any, *, most: int | None = None) -> FloatArray | None:
     """Return Φ with G = ΦᵀΦ up to 1e-14 of the trace, of shape (rank, n_samples).
 
-    Cholesky factorisation with pivots. LAPACK looks for them among 64 rows at a time, at first
-    spread over all rows and then those that the factor represents worst, so that few calls of the
-    kernel are needed. What is left over, G − ΦᵀΦ, is positive semidefinite and its diagonal is
-    known: its sum is the error, not an estimate of it.
-
-    None is returned if the rank is larger than ``most``.
+    By pivoted Cholesky factorization. LAPACK chooses pivots among 64 rows at a time, first evenly
+    spaced rows and then rows with the largest remainder, so that the kernel is called only a few
+    times. The remainder G − ΦᵀΦ is positive semidefinite and its diagonal is known, so its trace is
+    the exact error. Return None if the rank is larger than ``most``.
     """
     name, together, n = kernel.name, KernelSet([kernel]), n_rows(X)
-    every = together.prepare(X)  # once, for all calls
+    every = together.prepare(X)
     most = n if most is None else most
     left = np.array(kernel.diagonal(X), dtype=np.float64)  # the diagonal of G − ΦᵀΦ
     enough = REMAINDER * left.sum()
     factor = np.empty((0, n))
     pool = np.unique(np.linspace(0, n - 1, min(n, _POOL)).astype(np.intp))
     while left.sum() > enough:
-        there = every[pool]
-        ((_, block),) = together.matrices(there)
+        candidates = every[pool]
+        ((_, block),) = together.matrices(candidates)
         block = _finite(block, name) - _gram(factor[:, pool], factor[:, pool])
         least = max(enough / n, _FALL * left.max())
         chosen, triangle = pivoted_cholesky(block.T, least)
-        if not len(chosen):  # nothing but rounding errors is left
+        if not len(chosen):  # the remainder is rounding error
             break
-        ((_, rows),) = together.matrices(there[chosen], every)
+        ((_, rows),) = together.matrices(candidates[chosen], every)
         rows = _finite(rows, name) - _gram(factor[:, pool[chosen]], factor)
-        rows[:, pool] = block[chosen]  # where distances of rows to themselves are exactly 0
+        rows[:, pool] = block[chosen]  # computed with exact zero distances on the diagonal
         new = scipy.linalg.blas.dtrsm(1.0, triangle, rows, lower=1)
         factor = np.concatenate([factor, new])
         if len(factor) > most:
@@ -75,12 +73,12 @@ def factor_kernel(kernel: Kernel, X: Any, *, most: int | None = None) -> FloatAr
         left = np.maximum(left - np.einsum("ij,ij->j", new, new), 0.0)
         left[pool[chosen]] = 0.0
         pool = np.argpartition(-left, min(n, _POOL) - 1)[: min(n, _POOL)]
-        pool = pool[left[pool] > 0]  # no row twice: the rank is at most n
+        pool = pool[left[pool] > 0]  # no row twice, so that the rank is at most n
     return factor
 
 
 def _finite(matrix: FloatArray, name: str) -> FloatArray:
-    """Return the matrix, or raise a clear error if it has NaN or infinity."""
+    """Return the matrix, or raise an error if it has NaN or infinity."""
     if not np.isfinite(matrix).all():
         raise InvalidInputError(
             f"Kernel matrices must not contain NaN or infinity, but that of {name} does. Clean or "
@@ -90,15 +88,15 @@ def _finite(matrix: FloatArray, name: str) -> FloatArray:
 
 
 def _gram(left: FloatArray, right: FloatArray) -> FloatArray | float:
-    """Return leftᵀ right, also where nothing has been factored yet."""
+    """Return leftᵀ right, or 0 for empty factors."""
     return matmul(left.T, right) if len(left) else 0.0
 
 
 def have_low_rank(kernels: Sequence[Kernel], X: Any) -> bool:
-    """Return whether kernels, some of all, have a rank below a sixteenth of the rows.
+    """Return whether a sample of the kernels has ranks below 1/16 of the number of rows.
 
-    Only of kernels that are known to be positive semidefinite, and if by the same kernels the
-    factors of all need no more than 2 GiB.
+    Return False unless all kernels are known to be positive semidefinite, and the estimated factors
+    of all kernels need at most 2 GiB.
     """
     if not all(kernel.trusted for kernel in kernels):
         return False
@@ -112,18 +110,15 @@ def have_low_rank(kernels: Sequence[Kernel], X: Any) -> bool:
 
 
 def default_rank(n_samples: int, cache_bytes: float) -> int:
-    """Return the default rank of all kernels together: 1,500, or as much as fits into memory.
-
-    A rank of 100 is always there.
-    """
+    """Return the default total rank: 1,500, or what fits into memory, but at least 100."""
     return int(min(_RANK, max(_LEAST_RANK, cache_bytes // (8 * n_samples)), n_samples))
 
 
 def spectra_of(kernels: Sequence[Kernel], X: Any) -> list[FloatArray]:
-    """Return the eigenvalues of centred kernels of trace 1 on at most 800 drawn rows, falling."""
+    """Return the decreasing eigenvalues of centred kernels of trace 1, on at most 800 rows."""
     found = []
     for gram in gram_stack(kernels, draw_rows(X, _PROBED)):
-        # What is wrong with the means of nearly constant kernels goes the second time.
+        # The second time removes rounding errors of the means of nearly constant kernels.
         for side in (gram.T, gram, gram.T, gram):
             side -= side.mean(axis=0)
         values = np.maximum(scipy.linalg.eigvalsh(gram, overwrite_a=True)[::-1], 0.0)
@@ -133,16 +128,16 @@ def spectra_of(kernels: Sequence[Kernel], X: Any) -> list[FloatArray]:
 
 
 def share_rank(spectra: Sequence[FloatArray], total: int, n_samples: int) -> list[int]:
-    """Return a rank per kernel: the largest eigenvalues of all kernels are taken first.
+    """Distribute a total rank over kernels by the largest eigenvalues of all kernels.
 
-    The ranks sum to ``total`` at most, and none is above ``n_samples``.
+    The ranks sum to at most ``total``, and none is above ``n_samples``.
     """
     counts = [int(np.count_nonzero(values > _NOTHING)) for values in spectra]
     largest = np.concatenate([v[:c] for v, c in zip(spectra, counts, strict=True)])
     owner = np.repeat(np.arange(len(spectra)), counts)
     taken = owner[np.argsort(-largest, kind="stable")[:total]]
     ranks = np.maximum(np.bincount(taken, minlength=len(spectra)), 1)
-    # Kernels of which all that the rows show is taken share what is left.
+    # The rest goes to kernels whose full spectrum on the sampled rows is taken.
     while (left := total - int(ranks.sum())) > 0:
         full = [len(v) == c for v, c in zip(spectra, counts, strict=True)]
         open_ = np.flatnonzero(np.array(full) & (ranks < n_samples))

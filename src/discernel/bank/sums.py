@@ -1,4 +1,4 @@
-"""Least squares from sums over rows of features: the sums, the pass that adds up, the fit."""
+"""Least squares from sums of features over rows in chunks: the sums, the pass and the fit."""
 
 from __future__ import annotations
 
@@ -24,29 +24,28 @@ from discernel.kernels.device import STRIP_ENTRIES, DeviceSum
 from discernel.kernels.features import NystromMap
 from discernel.kernels.weighted import slices
 
-#: Bytes of the features of some rows that are made at a time, per thread.
+#: Bytes of features computed at a time, per thread.
 _THREAD_BYTES = 2**24
-#: Where the least pivot of k(Z, Z), as a share of the largest, is above this, k(Z, x) is summed up
-#: and turned into features once, at the end, which halves the work. Rounding of the sums, 1e-16,
-#: is divided by it: no more than 1e-11 of the trace.
+#: If the smallest pivot of k(Z, Z) is above this share of the largest, k(Z, x) is summed and
+#: converted to features once, at the end, which halves the work. Rounding errors of 1e-16 are
+#: divided by it: at most 1e-11 of the trace.
 _LEAST_PIVOT = 1e-5
-#: Matrices of rank² numbers that are alive while the fit is found from the sums, and those before
-#: rows were added are kept.
+#: Number of matrices of rank² numbers in memory during the fit, with the sums before the last rows.
 _MATRICES = 6
 
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """Rows as the kernels take them, with targets and weights.
+    """Rows for kernels, with targets and weights.
 
     Attributes
     ----------
     X : array or CSR of shape (n_rows, n_columns)
         The rows.
     values : ndarray of shape (n_rows, n_values)
-        The columns that targets are made of: 1 for the class of a row, or numbers.
+        The columns from which targets are made: class indicators or numbers.
     weights : ndarray of shape (n_rows,)
-        How much each counts.
+        Weights of the rows.
     """
 
     X: Any
@@ -54,38 +53,38 @@ class Labelled:
     weights: FloatArray
 
 
-def _as_they_are(rows: Labelled) -> Labelled:
+def _unchanged(rows: Labelled) -> Labelled:
     return rows
 
 
 def sums_are_of_kernels(features: NystromMap) -> bool:
-    """Return whether k(Z, x) is summed up, and multiplied by L⁻¹, φ = L⁻¹k(Z, x), at the end.
+    """Return whether k(Z, x) is summed instead of φ(x) = L⁻¹k(Z, x), and multiplied at the end.
 
     Parameters
     ----------
     features : NystromMap
-        φ, with its landmarks Z and k(Z, Z) = LLᵀ.
+        The map φ with landmarks Z and k(Z, Z) = LLᵀ.
     """
     pivots = features.lower.diagonal() ** 2
     return bool(pivots.min() > _LEAST_PIVOT * pivots.max())
 
 
 class FeatureSums:
-    """Sums over rows of weights ω, features φ and values u = (1, v); those of two parts add up.
+    """Sums over rows of products of weights ω, features φ and values u = (1, v).
 
-    Where `sums_are_of_kernels`, k(Z, x) stands for φ.
+    The sums of two sets of rows can be added. If `sums_are_of_kernels`, φ is replaced by k(Z, x).
 
     Parameters
     ----------
     rank : int
-        The number of features.
+        Number of features.
     n_values : int
-        The columns of v.
+        Number of columns of v.
 
     Attributes
     ----------
     n_rows : int
-        The rows.
+        Number of rows.
     diagonal : float
         Σωk(x, x).
     all_values : ndarray of shape (1 + n_values,)
@@ -93,7 +92,7 @@ class FeatureSums:
     all_cross : ndarray of shape (rank, 1 + n_values)
         Σωφuᵀ: Σωφ, then Σωφvᵀ.
     products : ndarray of shape (rank, rank)
-        Σωφφᵀ; only the lower triangle is meant.
+        Σωφφᵀ; only the lower triangle is used.
     """
 
     def __init__(self, rank: int, n_values: int) -> None:
@@ -114,20 +113,20 @@ class FeatureSums:
 
     @property
     def products(self) -> FloatArray:
-        """Σωφφᵀ; only the lower triangle is meant."""
+        """Σωφφᵀ; only the lower triangle is used."""
         if self._waiting is not None:
             self._products += as_host(self._waiting)
             self._waiting = None
         return self._products
 
     def add_values(self, weighted: FloatArray, diagonal: float) -> None:
-        """Add the sums that need no features: of ωu, given one a row, and Σωk(x, x)."""
+        """Add the sums that need no features: ωu, one row for each row, and Σωk(x, x)."""
         self.n_rows += len(weighted)
         self.all_values += weighted.sum(axis=0)
         self.diagonal += diagonal
 
     def add_features(self, features: FloatArray, weighted: FloatArray) -> None:
-        """Add rows' features, which are overwritten, and their ωu, one a row each."""
+        """Add the features of rows, which are overwritten, and their ωu."""
         self.all_cross += features.T @ weighted
         weights = weighted[:, 0]
         if (weights != 1.0).any():
@@ -137,7 +136,7 @@ class FeatureSums:
         )
 
     def add_products(self, cross: FloatArray, products: Any) -> None:
-        """Add Σωφuᵀ and Σωφφᵀ of a device, where the latter stays until it is asked for."""
+        """Add Σωφuᵀ, and Σωφφᵀ on a device, which is copied to the host when first used."""
         self.all_cross += cross
         self._waiting = products if self._waiting is None else self._waiting + products
 
@@ -153,7 +152,7 @@ class FeatureSums:
         return self
 
     def decay(self, factor: float) -> FeatureSums:
-        """Multiply the weights of all rows so far by a factor, and return the sums."""
+        """Multiply the weights of all rows by a factor, and return the sums."""
         self.diagonal *= factor
         for array in (self.all_values, self.all_cross, self.products):
             array *= factor
@@ -162,24 +161,24 @@ class FeatureSums:
 
 @dataclass(frozen=True)
 class SumPass:
-    """Sum up features chunk by chunk.
+    """Pass over chunks that sums features.
 
     Attributes
     ----------
     features : NystromMap
-        From rows to features.
+        The feature map.
     n_values : int
-        The columns that targets are made of.
+        Number of columns from which targets are made.
     device : Device or None
-        Where features are made and multiplied; None: here.
+        The device that computes features and products; None for the host.
     prepare : callable
-        From a chunk to rows as the kernels take them; by default, chunks are such rows.
+        From a chunk to `Labelled` rows; by default, chunks are such rows.
     """
 
     features: NystromMap
     n_values: int
     device: Device | None = None
-    prepare: Callable[[Any], Labelled] = _as_they_are
+    prepare: Callable[[Any], Labelled] = _unchanged
 
     def start(self) -> FeatureSums:
         return FeatureSums(self.features.rank, self.n_values)
@@ -216,7 +215,7 @@ class SumPass:
 
     @cached_property
     def _landmarks(self) -> DeviceSum:
-        """The kernel with its landmarks on the device, which are sent once."""
+        """The kernel with its landmarks on the device, copied once."""
         assert self.device is not None
         return DeviceSum(self.features.kernel, self.features.landmarks, self.device)
 
@@ -227,13 +226,13 @@ class SumPass:
         return self.device.triangular_inverse(self.device.put(self.features.lower))
 
     def _parts(self, device: Device, X: FloatArray, whole: bool) -> Iterator[tuple[slice, Any]]:
-        """Yield some rows at a time, and their φ(x), or k(Z, x), on the device."""
+        """Yield blocks of rows, and their φ(x) or k(Z, x) on the device."""
         for rows in slices(slice(0, len(X)), max(1, STRIP_ENTRIES // self.features.rank)):
             found = self._landmarks.matrix(X[rows])
             yield rows, device.xp.matmul(found, self._inverse.T) if whole else found
 
     def map(self, X: FloatArray) -> FloatArray:
-        """Return φ(x) of rows, of shape (n_rows, rank), made on the device where there is one.
+        """Return φ(x) of rows, of shape (n_rows, rank), computed on the device if there is one.
 
         Parameters
         ----------
@@ -250,7 +249,7 @@ class SumPass:
     def _sums_on_device(
         self, device: Device, X: FloatArray, weighted: FloatArray
     ) -> tuple[FloatArray, Any]:
-        """Return Σωφuᵀ, as an array of NumPy, and Σωφφᵀ, on the device, of rows and their ωu."""
+        """Return Σωφuᵀ as a NumPy array, and Σωφφᵀ on the device."""
         xp, put, rank = device.xp, device.put, self.features.rank
         products, cross = device.zeros((rank, rank)), device.zeros((rank, weighted.shape[1]))
         for rows, features in self._parts(device, X, not sums_are_of_kernels(self.features)):
@@ -263,27 +262,27 @@ class SumPass:
 
 
 class SummedSystem:
-    """Minimise Σω‖t − f(x) − b‖²/λ + ‖f‖² for any λ, from the sums of all rows.
+    """Minimize Σω‖t − f(x) − b‖²/λ + ‖f‖² for any λ, from the sums of all rows.
 
-    Over functions f(x) = φ(x)·β, in units in which the centred kernel of all rows has trace 1: the
-    same as `KernelLeastSquares` for the kernel φ(x)·φ(z) over the centred trace of k. Targets are
-    made of values by a ``table`` of shape (n_values, n_targets): t = v·table.
+    The minimum is over functions f(x) = φ(x)·β, for a centred kernel of trace 1: it is that of
+    `KernelLeastSquares` for the kernel φ(x)·φ(z) divided by the centred trace of k. Targets are
+    t = v·table, with a ``table`` of shape (n_values, n_targets).
 
     Parameters
     ----------
     summary : FeatureSums
         The sums.
     features : NystromMap
-        What they are of.
+        The feature map of the sums.
 
     Attributes
     ----------
     weight : float
-        Σω, of weights that are scaled to the mean 1: the number of rows.
+        Σω for weights of mean 1, which is the number of rows.
     unit : float
-        The centred trace of k over all rows: Σωk(x, x) less what the mean of all rows takes.
+        The centred trace of k over all rows.
     captured : float
-        The share of it that the features have.
+        Share of the centred trace captured by the features.
     mean : ndarray of shape (rank,)
         The mean of the features.
     """
@@ -312,36 +311,36 @@ class SummedSystem:
         self.captured = min(1.0, float(self._values.sum()))
 
     def fit(self, table: FloatArray, regularization: float) -> tuple[FloatArray, FloatArray]:
-        """Return β and b with which f(x) + b = φ(x)·β + b, for one λ."""
+        """Return β and the intercept b of the fit φ(x)·β + b for one λ."""
         turned = self._right(table) / (self._values + regularization)[:, None]
         beta = self._vectors @ turned / self.unit
         return beta, self._mean_values @ table - self.mean @ beta
 
     def penalty(self, table: FloatArray, regularization: float) -> FloatArray:
-        """Return ‖f‖², between all pairs of targets."""
+        """Return the inner products of f for all pairs of targets; ‖f‖² on the diagonal."""
         turned = self._right(table) / (self._values + regularization)[:, None]
         return np.asarray(turned.T @ turned / self.unit)
 
     def influence(
         self, features: FloatArray, weights: FloatArray, regularization: float
     ) -> tuple[FloatArray, FloatArray]:
-        """Return β of the fits to 1 at each of some rows and 0 elsewhere, and their errors there.
+        """Return β of fits to the target 1 at one row and 0 elsewhere, and their errors at the row.
 
         Parameters
         ----------
         features : ndarray of shape (n_rows, rank)
-            Features of rows that are among those of the sums; overwritten.
+            Features of rows that are included in the sums; overwritten.
         weights : ndarray of shape (n_rows,)
-            What they weigh in the sums.
+            Weights of the rows in the sums.
         regularization : float
             λ.
 
         Returns
         -------
         beta : ndarray of shape (rank, n_rows)
-            One column per row.
+            One column for each row.
         left : ndarray of shape (n_rows,)
-            1 less the fit at the row itself.
+            1 minus the fit at the row itself.
         """
         turned, weights = self._turned(features), self._scale * weights
         shrunk = turned * weights[:, None] / (self.unit * (self._values + regularization))
@@ -351,10 +350,10 @@ class SummedSystem:
     def sampled(
         self, features: FloatArray, weights: FloatArray, table: FloatArray
     ) -> Callable[[float], tuple[FloatArray, FloatArray]]:
-        """Return a function of λ: the fit for some of the rows, and the share left without each.
+        """Return a function of λ that returns the fitted values of rows, and 1 − leverage.
 
-        That share is 1 − h, with h the leverage of a row: the error of the fit without the row is
-        that of the fit over the share. Parameters are those of `influence`.
+        The leave-one-out error of a row is its error divided by 1 − leverage. Parameters are those
+        of `influence`.
         """
         turned, right = self._turned(features), self._right(table)
         constant, weights = self._mean_values @ table, self._scale * weights
@@ -368,12 +367,12 @@ class SummedSystem:
         return at
 
     def _turned(self, features: FloatArray) -> FloatArray:
-        """Return centred features along the eigenvectors."""
+        """Return centred features in the basis of eigenvectors."""
         features -= self.mean
         return np.asarray(np.matmul(features, self._vectors))
 
     def _right(self, table: FloatArray) -> FloatArray:
-        """Return Σω(φ − mean)tᵀ along the eigenvectors."""
+        """Return Σω(φ − mean)tᵀ in the basis of eigenvectors."""
         return np.asarray(self._vectors.T @ (self._cross @ table))
 
 
@@ -383,7 +382,7 @@ def _solved(lower: FloatArray, right: FloatArray) -> FloatArray:
 
 
 def check_room(rank: int) -> None:
-    """Raise a clear error, before a pass over the rows, where the sums would not fit into memory.
+    """Raise an error before a pass over the rows if the sums do not fit into memory.
 
     Parameters
     ----------

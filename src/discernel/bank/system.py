@@ -1,4 +1,4 @@
-"""Linear systems diag(ridge) + Σ w_i K_i, and the memory that they share."""
+"""Linear systems diag(ridge) + Σ w_i K_i, and their shared memory."""
 
 from __future__ import annotations
 
@@ -17,25 +17,23 @@ from discernel.kernels.weighted import slices
 
 Made = TypeVar("Made")
 
-#: Pivots below this share of the largest entry, times the number of rows, are rounding.
+#: Pivots below this share of the largest entry, times the number of rows, are rounding errors.
 _ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 
 
 class System(ABC):
-    """N = diag(ridge) + Σ w_i K_i.
+    """A linear system with the matrix N = diag(ridge) + Σ w_i K_i.
 
-    Asking it for one thing never spoils another: it may be asked in any order, any number of times.
+    Methods may be called in any order, any number of times.
 
     Attributes
     ----------
     diagonal_error : float or None
-        The standard error of `inverse_diagonal`, as a share of the entries and in the mean over
-        them, once it was asked for; None where it is exact.
+        Mean relative standard error of the last `inverse_diagonal`; None if it is exact.
     tol : float
-        The length of a residual over that of its right-hand side, at which it is solved; 0 where
-        there is nothing but rounding.
+        Relative residual of solutions; 0 if they are exact up to rounding.
     by_iteration : bool
-        Whether every column that is solved costs passes over the kernels.
+        Whether every solved column costs passes over the kernels.
     """
 
     diagonal_error: float | None = None
@@ -51,11 +49,11 @@ class System(ABC):
         """Return the diagonal of the inverse, of shape (n_samples,)."""
 
     def solve_roughly(self, right: FloatArray) -> FloatArray:
-        """Return `solve`, to some digits where fewer are faster."""
+        """Return `solve` with fewer digits, if that is faster."""
         return self.solve(right)
 
     def solve_residual(self, right: FloatArray) -> tuple[FloatArray, FloatArray | None]:
-        """Return `solve` and its residual, right − N·solution; None: unknown, of rounding size."""
+        """Return the solution and its residual, or None if the residual is rounding error."""
         return self.solve(right), None
 
     def inner(
@@ -63,7 +61,8 @@ class System(ABC):
     ) -> tuple[FloatArray, float]:
         """Return ⟨K_i, S⟩ and tr S of S = scale·(N⁻¹ diag(d) N⁻¹ − ½(LRᵀ + RLᵀ)).
 
-        Only systems of `Bank.inverse` know it, and it is the last that may be asked of them.
+        Only systems made by `Bank.inverse` have this method. It may overwrite the inverse, so it
+        must be the last call.
 
         Parameters
         ----------
@@ -78,27 +77,26 @@ class System(ABC):
 
 
 class CholeskySystem(System):
-    """A system that is factored once.
+    """A system solved by Cholesky factorization.
 
     Parameters
     ----------
     make : callable
-        Returns Σ w_i K_i, which is then overwritten.
+        Returns Σ w_i K_i, which is overwritten.
     ridge : float or ndarray of shape (n_samples,)
-        What is added to its diagonal.
+        Added to the diagonal.
     null : ndarray of shape (n_samples,), optional
-        r, without a ridge: the vector along which centred matrices are singular, ones or the roots
-        of the weights of samples. N is then Σ w_i K_i + c rrᵀ. Its inverse is that of Σ w_i K_i
-        across r, which is all that fits with an intercept take from it: that they are the limit
-        of λ → 0.
+        Null vector r of centred matrices, for a ridge of 0: ones, or the square roots of the sample
+        weights. N is then Σ w_i K_i + c rrᵀ, which has the inverse of Σ w_i K_i on vectors
+        orthogonal to r. A fit with an intercept uses no others, and is the limit of λ → 0.
     tol : float, default=0
-        What the precision of the matrix leaves of a right-hand side.
+        Relative residual due to the precision of the matrix.
 
     Notes
     -----
-    The diagonal of the inverse takes the memory of the factor, because another matrix of this size
-    would cost more in page faults than the arithmetic. It is mostly the last thing that is asked
-    for; where it is not, the matrix is made and factored again.
+    The diagonal of the inverse overwrites the factor, because page faults of another matrix of this
+    size would cost more than the arithmetic. If the system is solved again later, the matrix is
+    computed and factored again.
     """
 
     def __init__(
@@ -122,19 +120,19 @@ class CholeskySystem(System):
     def solve(self, right: FloatArray) -> FloatArray:
         if self._factor is None:
             self._factor = self._factored()
-        # Of a rough system too: what is certified of a solution is summed in double precision.
+        # Also for single precision, because certificates are summed in double precision.
         return np.asarray(self._factor.solve(right), dtype=np.float64)
 
     def inverse_diagonal(self) -> FloatArray:
         if self._inverse_diagonal is None:
             factor = self._factored() if self._factor is None else self._factor
-            self._factor = None  # its memory is taken
+            self._factor = None  # it is overwritten
             self._inverse_diagonal = factor.inverse_diagonal()
         return self._inverse_diagonal
 
 
 def _factor_across(matrix: FloatArray, null: FloatArray) -> Cholesky:
-    """Return the factor of a singular matrix + c rrᵀ, or raise an error if more is singular."""
+    """Return the factor of a matrix + c rrᵀ; raise an error if it is singular."""
     size, n = float(np.trace(matrix)) / len(null), len(null)
     matrix += np.outer((size / float(null @ null)) * null, null)
     largest = float(matrix.diagonal().max())
@@ -145,22 +143,22 @@ def _factor_across(matrix: FloatArray, null: FloatArray) -> Cholesky:
         singular = True
     if singular:
         raise NumericalError(
-            "With regularization=0 the kernel matrix must have full rank, but that of these "
-            f"{n} rows has not, up to rounding: rows are repeated, or the kernel has fewer "
-            "features than there are rows. Give a positive regularization."
+            "With regularization=0 the kernel matrix must have full rank. The matrix of these "
+            f"{n} rows is singular up to rounding: rows are repeated, or the kernel has fewer "
+            "features than there are rows. Use a positive regularization."
         )
     return factor
 
 
 class Inverse(System):
-    """A system whose inverse is stored: solving is a product.
+    """A system solved by products with its stored inverse.
 
     Parameters
     ----------
     matrix : ndarray of shape (n_samples, n_samples)
-        N⁻¹, symmetric and C-ordered; overwritten by `inner`.
+        N⁻¹, symmetric and C-contiguous; overwritten by `inner`.
     inner_products : callable
-        From a symmetric S to every ⟨K_i, S⟩.
+        From a symmetric matrix S to all ⟨K_i, S⟩.
     """
 
     def __init__(
@@ -181,24 +179,24 @@ class Inverse(System):
     ) -> tuple[FloatArray, float]:
         rows, self._matrix = self._known(), None
         rows *= np.sqrt(diagonal)[:, None]
-        # N⁻¹ is symmetric and C-ordered, so the transpose of its scaled rows is its scaled columns.
+        # N⁻¹ is symmetric, so the transpose of its scaled rows are its scaled columns.
         S = self_product_less(rows.T, left, right, scale)
         return self._inner_products(S), float(np.trace(S))
 
     def _known(self) -> FloatArray:
         if self._matrix is None:
-            raise RuntimeError("`inner` is the last that can be asked of an Inverse. Make another.")
+            raise RuntimeError("`inner` overwrites an Inverse and must be its last call.")
         return self._matrix
 
 
 # ---- systems of low rank -----------------------------------------------------------------------
 
-#: Samples that are taken at a time.
+#: Number of samples in a block.
 _BLOCK = 1024
 
 
 def feature_gram(factor: FloatArray, by: FloatArray | None = None) -> FloatArray:
-    """Return Φ diag(d) Φᵀ, of shape (rank, rank), some samples at a time; d is 1 by default."""
+    """Return Φ diag(d) Φᵀ, of shape (rank, rank), in blocks of samples; d is 1 by default."""
     total = np.zeros((len(factor), len(factor)))
     for block in slices(slice(0, factor.shape[1]), max(_BLOCK, len(factor))):
         part = factor[:, block] if by is None else factor[:, block] * np.sqrt(by[block])
@@ -207,26 +205,26 @@ def feature_gram(factor: FloatArray, by: FloatArray | None = None) -> FloatArray
 
 
 class WoodburySystem(System):
-    """N = diag(ρ) + ΦᵀSΦ, solved in the space of the features by one factorisation.
+    """The system N = diag(ρ) + ΦᵀSΦ, solved in feature space by one factorization.
 
     Parameters
     ----------
     factor : ndarray of shape (rank, n_samples)
-        Φ. It is kept as it is: no copy is made.
+        Φ, not copied.
     ridge : float or ndarray of shape (n_samples,)
         ρ, above 0.
     weights : ndarray of shape (rank,), optional
         The diagonal of S, at least 0; 1 by default.
     gram : ndarray of shape (rank, rank) or (rank,), optional
-        ΦΦᵀ, where it is known: it serves all weights and all ridges of one number. Its diagonal
-        where the rows of Φ are orthogonal: a new ρ then costs no factorisation at all.
+        ΦΦᵀ, if known: it does not depend on weights and ridge. Its diagonal, if the rows of Φ are
+        orthogonal: then no factorization is needed.
     kernels : sequence of ndarray of shape (rank_i, n_samples), optional
-        The Φ_i of K_i = Φ_iᵀΦ_i, which `inner` is of.
+        The Φ_i of K_i = Φ_iᵀΦ_i, for `inner`.
 
     Notes
     -----
     With Ψ = S^(1/2)Φ diag(ρ)^(−1/2), N⁻¹ = diag(ρ)^(−1/2) (I − Ψᵀ(I + ΨΨᵀ)⁻¹Ψ) diag(ρ)^(−1/2).
-    Nothing has n_samples² entries.
+    No array has n_samples² entries.
     """
 
     def __init__(
@@ -238,7 +236,7 @@ class WoodburySystem(System):
         kernels: Sequence[FloatArray] = (),
     ) -> None:
         n, self._kernels = factor.shape[1], kernels
-        if not len(factor):  # one feature that is 0: not every LAPACK solves systems of no rows
+        if not len(factor):  # use one feature of zeros: some LAPACKs refuse empty systems
             factor, weights, gram = np.zeros((1, n)), None, None
         self._factor, self._ridge = factor, np.broadcast_to(np.asarray(ridge, float), (n,))
         self._roots = np.ones(len(factor)) if weights is None else np.sqrt(weights)
@@ -261,13 +259,13 @@ class WoodburySystem(System):
             return self.solve(right[:, None])[:, 0]
         right = np.ascontiguousarray(right)
         found = self.solve_once(right)
-        # Once more with what is left: a small ridge costs digits, which this brings back.
+        # One refinement step restores the digits that a small ridge costs.
         left = right - self._ridge[:, None] * found
         left -= self._times(self._features(found))
         return found + self.solve_once(left)
 
     def solve_once(self, right: FloatArray) -> FloatArray:
-        """Return `solve` of a matrix without refinement, as a preconditioner asks for."""
+        """Return `solve` without refinement, for a matrix; used as a preconditioner."""
         scaled = right / self._ridge[:, None]
         inner = self._small.solve(self._features(scaled))
         return np.asarray(scaled - self._times(inner) / self._ridge[:, None])
@@ -281,7 +279,7 @@ class WoodburySystem(System):
         return matmul(self._factor.T, np.ascontiguousarray(self._roots[:, None] * vectors))
 
     def _halves(self, block: slice) -> tuple[FloatArray, FloatArray]:
-        """Return Ψ and Q = L⁻¹Ψ of some samples: N⁻¹ = ρ^(−1/2) (I − QᵀQ) ρ^(−1/2)."""
+        """Return Ψ and Q = L⁻¹Ψ of a block of samples: N⁻¹ = ρ^(−1/2) (I − QᵀQ) ρ^(−1/2)."""
         part = self._factor[:, block] * self._roots[:, None]
         part /= np.sqrt(self._ridge[block])
         return part, self._small.half_solve(np.asfortranarray(part))
@@ -326,7 +324,7 @@ class WoodburySystem(System):
 
 
 class _Diagonal:
-    """A positive diagonal matrix with the methods of `Cholesky` that `WoodburySystem` calls."""
+    """A positive diagonal matrix with the methods of `Cholesky` used by `WoodburySystem`."""
 
     def __init__(self, values: FloatArray) -> None:
         self._values = values
@@ -336,7 +334,7 @@ class _Diagonal:
         return np.asarray(right / self._values[:, None])
 
     def half_solve(self, right: FloatArray) -> FloatArray:
-        """Return the root of the inverse times ``right``."""
+        """Return the square root of the inverse times ``right``."""
         return np.asarray(right / np.sqrt(self._values)[:, None])
 
 
@@ -344,11 +342,11 @@ class _Diagonal:
 
 
 class Workspace:
-    """The memory that systems of a bank share, the last system, and where iterations start.
+    """Memory and caches shared by the systems of a bank.
 
-    Fresh large arrays cost more in page faults than a pass over them. The memory of a system is
-    `spare` when nobody holds it any longer. Systems that iterate share the factor of a
-    preconditioner, by its weights, and the subspace that a criterion looks for its optimum in.
+    Page faults of a new large array cost more than a pass over it, so the memory of a deleted
+    system is reused (`spare`). The last system is cached. Iterative systems share the factor of
+    the preconditioner of the same weights, and the subspace in which a criterion searches.
     """
 
     def __init__(self) -> None:
@@ -358,38 +356,38 @@ class Workspace:
         self.subspace: tuple[FloatArray, FloatArray] | None = None
 
     def forget(self) -> None:
-        """Drop the last system, so that its memory is free for the next."""
+        """Drop the last system, so that its memory can be reused."""
         self._last = None
 
     def system(
         self, weights: FloatArray, diagonal: FloatArray, tol: float, make: Callable[..., System]
     ) -> System:
-        """Return the system that was made last, if it is this one, or make it."""
+        """Return the last system if it is the same, or else make a new one."""
         if self._last is not None:
             known_weights, known_diagonal, system = self._last
             same = np.array_equal(weights, known_weights)
             if same and np.array_equal(diagonal, known_diagonal) and system.tol <= tol:
                 return system
-            del system  # and with it its memory, which the next one takes
+            del system  # frees its memory for the new system
         self._last, weights = None, weights.copy()
         system = make(weights, diagonal, tol)
         self._last = weights, diagonal, system
         return system
 
     def factor(self, weights: FloatArray, make: Callable[[], PartialFactor]) -> PartialFactor:
-        """Return the factor of the preconditioner, which systems of the same weights share."""
+        """Return the factor of the preconditioner for these weights, cached."""
         if self._factor is None or not np.array_equal(self._factor[0], weights):
-            self._factor = None  # its memory goes first
+            self._factor = None  # frees its memory first
             self._factor = weights.copy(), make()
         return self._factor[1]
 
-    def look_in(self, basis: FloatArray, found: FloatArray) -> None:
-        """Keep the subspace that a criterion looks for its optimum in, and the matrices in it."""
-        self.subspace = basis, found
+    def keep_subspace(self, basis: FloatArray, compressed: FloatArray) -> None:
+        """Keep a basis S and the matrices SᵀK_iS of the subspace in which a criterion searches."""
+        self.subspace = basis, compressed
 
     def lend(self, n: int, make: Callable[[FloatArray], Made]) -> Made:
-        """Make an object in memory for a matrix of n rows, which is spare once that is gone."""
-        spare = self.spare  # not `self`: it holds the last system, which would never be gone
+        """Make an object in the memory of an n × n matrix, which is reused after its deletion."""
+        spare = self.spare  # not `self`: it holds the last system, which would never be deleted
         memory = spare.pop() if spare else np.empty((n, n))
         made = make(memory)
 

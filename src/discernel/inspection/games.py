@@ -21,7 +21,7 @@ from scipy.special import roots_legendre
 from discernel.arrays import FloatArray, city_distances, squared_distances
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel
-from discernel.kernels.base import Combination
+from discernel.kernels.composites import Combination
 from discernel.kernels.terms import IDENTITY, Term
 from discernel.kernels.weighted import WeightedKernels, slices
 from discernel.model.parts import ScorePart, seen_columns

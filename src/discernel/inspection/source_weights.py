@@ -15,7 +15,7 @@ from sklearn.utils import _safe_indexing
 from discernel.arrays import FloatArray
 from discernel.inspection.explained import Explained
 from discernel.kernels import Kernel
-from discernel.kernels.base import Named, Restricted
+from discernel.kernels.composites import Named, Restricted
 
 
 def kernel_sources(kernels: Sequence[Kernel]) -> list[str]:

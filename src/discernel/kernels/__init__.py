@@ -1,7 +1,8 @@
-"""Kernels: small value objects that turn rows into matrices."""
+"""Kernels: functions of two rows that return kernel matrices."""
 
 from discernel.kernels.adapters import Function, GaussianProcess, Pairwise, Precomputed
-from discernel.kernels.base import Kernel, Standardized
+from discernel.kernels.base import Kernel
+from discernel.kernels.composites import Standardized
 from discernel.kernels.distance import RBF, ChiSquared, Exponential, Laplace
 from discernel.kernels.inner import Cosine, Linear, Polynomial
 from discernel.kernels.make import (

@@ -1,4 +1,4 @@
-"""Kernels that others wrote: matrices, callables, scikit-learn's pairwise and GP kernels."""
+"""Kernels from elsewhere: matrices, callables, and kernels of scikit-learn."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Precomputed(Kernel):
             raise InvalidInputError(
                 f"{self!r} needs a stack of shape (n_rows, n_training_rows, n_kernels) with "
                 f"n_kernels > {self.index}. Got shape {matrix.shape}. A stack of shape "
-                "(n_kernels, n_rows, n_rows) is turned by np.moveaxis(stack, 0, -1)."
+                "(n_kernels, n_rows, n_rows) is converted by np.moveaxis(stack, 0, -1)."
             )
         return np.ascontiguousarray(matrix[:, :, self.index])
 
@@ -114,8 +114,8 @@ class Function(Kernel):
         return f"Function({self.name})"
 
 
-def _as_sklearn_takes(X: Any) -> Any:
-    """Return rows that scikit-learn's compiled kernels take: writeable, with 32-bit indices."""
+def _for_sklearn(X: Any) -> Any:
+    """Convert rows for scikit-learn's compiled kernels: writeable, with 32-bit indices."""
     return as_rows(X) if is_sparse(X) else np.require(X, requirements="W")
 
 
@@ -149,12 +149,12 @@ class Pairwise(Kernel):
             raise unknown_choice("kernel name", self.metric, sorted(PAIRWISE_KERNEL_FUNCTIONS))
 
     def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
-        X, Z = _as_sklearn_takes(X), None if Z is None else _as_sklearn_takes(Z)
+        X, Z = _for_sklearn(X), None if Z is None else _for_sklearn(Z)
         matrix = pairwise_kernels(X, Z, metric=self.metric, **dict(self.options))
         return np.asarray(matrix, dtype=np.float64)
 
     def _resolve(self, X: Any, frame: Any | None, known: Known) -> Kernel:
-        # A gamma that was left open is scikit-learn's default: 1 for chi2, else one over features.
+        # Without gamma, use scikit-learn's default: 1 for chi2, else 1 / n_features.
         options = dict(self.options)
         if "gamma" in KERNEL_PARAMS[self.metric] and options.get("gamma") is None:
             function = PAIRWISE_KERNEL_FUNCTIONS[self.metric]
@@ -181,7 +181,7 @@ class Pairwise(Kernel):
         return Pairwise(metric, tuple((k, v) for k, v in options.items() if v is not None))
 
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
-        """Return a central difference: scikit-learn has no derivative of these kernels."""
+        """Return a central difference, as scikit-learn has no derivatives of these kernels."""
         value = self.parameters[parameter]
         step = 1e-5 * max(abs(value), 1e-3)
         near = [self.with_parameters(**{parameter: value + s})(X, Z) for s in (step, -step)]
@@ -194,7 +194,7 @@ class Pairwise(Kernel):
 
 
 def equal_pairs(X: Any, Z: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the positions of rows of X and of rows of Z that are equal, one pair of each."""
+    """Return the positions of all pairs of equal rows of X and Z, as two arrays."""
     stacked = np.ascontiguousarray(np.vstack([X, Z]), dtype=np.float64) + 0.0  # no -0.0
     as_bytes = stacked.view(np.dtype((np.void, stacked.dtype.itemsize * stacked.shape[1])))
     _, codes = np.unique(as_bytes.ravel(), return_inverse=True)
@@ -203,7 +203,7 @@ def equal_pairs(X: Any, Z: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 def _frozen(value: Any) -> Hashable:
-    """Return the type and parameters of a scikit-learn kernel as something to compare."""
+    """Return the type and parameters of a scikit-learn kernel as a hashable value."""
     if hasattr(value, "get_params"):
         params = value.get_params(deep=False)
         return type(value), tuple((name, _frozen(params[name])) for name in sorted(params))
@@ -247,7 +247,7 @@ class GaussianProcess(Kernel):
         return matrix
 
     def _has_noise(self, X: Any) -> bool:
-        """Whether a row has another kernel with itself than with an equal row."""
+        """Whether k(x, x) differs from k(x, z) for an equal row z."""
         one = np.asarray(X[:1])
         return not np.allclose(self.kernel(one), self.kernel(one, one.copy()), rtol=1e-12, atol=0)
 
@@ -255,7 +255,7 @@ class GaussianProcess(Kernel):
         return np.asarray(self.kernel.diag(X), dtype=np.float64)
 
     def _resolve(self, X: Any, frame: Any | None, known: Known) -> Kernel:
-        # A copy: kernels of scikit-learn can be changed by whoever holds them.
+        # A copy, because kernels of scikit-learn are mutable.
         return GaussianProcess(clone(self.kernel))
 
     def __eq__(self, other: object) -> bool:
@@ -291,12 +291,12 @@ class GaussianProcess(Kernel):
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
         if Z is not None:
             raise InvalidInputError(
-                "scikit-learn's Gaussian process kernels are differentiated on one set of rows "
+                "scikit-learn's Gaussian process kernels can be differentiated for one set of rows "
                 f"only. Got X and Z for {self!r}; call derivative({parameter!r}, X)."
             )
         names = list(self.parameters)
         _, gradient = self.kernel(X, eval_gradient=True)
-        # Their gradient is by the logarithm of the parameter.
+        # The gradient of scikit-learn is by the logarithm of the parameter.
         derivative = gradient[:, :, names.index(parameter)] / self.parameters[parameter]
         if self._has_noise(X):
             rows, columns = equal_pairs(X, X)

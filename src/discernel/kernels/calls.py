@@ -1,4 +1,4 @@
-"""Rows of any array library, of one dimension, or sparse: what kernels do with each of them."""
+"""Calls of kernels with arrays of any library, one-dimensional rows or sparse rows."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from discernel.exceptions import InvalidInputError
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
-#: What is no array of another library. One look at types is next to free.
-_HERE = frozenset({np.ndarray, type(None), dict, str, int})
+#: Types of arguments that are never arrays of another library; a fast test.
+_NOT_ON_DEVICE = frozenset({np.ndarray, type(None), dict, str, int})
 
 
 def any_rows(method: Method) -> Method:
-    """Return a method of kernels, written for NumPy, that takes rows of any library.
+    """Wrap a kernel method written for NumPy so that it takes rows of any array library.
 
-    What it returns is then an array of the library and device of its rows. Kernel matrices are
-    computed there as far as kernels can be; all else, of the size of the rows, by NumPy. Rows of
-    one dimension, and sparse ones if need be, are refused. Two rows of one dimension each give a
-    number: this is how scikit-learn calls its kernels.
+    The result is an array of the library and device of the rows. Kernel matrices are computed on
+    that device if possible, everything else by NumPy. One-dimensional rows are refused, and sparse
+    rows if the kernel needs dense ones. Two one-dimensional rows give a number, because
+    scikit-learn calls kernels this way.
     """
     is_call = method.__name__ == "__call__"
 
@@ -40,20 +40,20 @@ def any_rows(method: Method) -> Method:
                     rows = [x.to_numpy() if hasattr(x, "to_numpy") else x for x in pair]
                     return float(dispatched(self, *(x[None, :] for x in rows))[0, 0])
                 if not self.takes_any_rows:
-                    as_rows(X)  # which says what is wrong
-        if not named and _HERE.issuperset(map(type, given)):
+                    as_rows(X)  # raises an error
+        if not named and _NOT_ON_DEVICE.issuperset(map(type, given)):
             return method(self, *given)
         device = check_given(*given, *named.values())
         if device is None:
             return method(self, *given, **named)
         bound = signature(method).bind(self, *given, **named)
-        brought: dict[int, Any] = {}  # an array that is given twice stays one
+        converted: dict[int, Any] = {}  # X and Z may be the same array
         for name, each in bound.arguments.items():
             if device_of(each) is not None:
-                bound.arguments[name] = brought.setdefault(id(each), as_host(each))
+                bound.arguments[name] = converted.setdefault(id(each), as_host(each))
         with device_errors(device, smaller="Take fewer rows at a time"):
             if is_call and not device.is_host:
-                from discernel.kernels.device import device_matrix  # which imports kernels
+                from discernel.kernels.device import device_matrix  # imports Kernel
 
                 X, Z = (*bound.args[1:], None)[:2]
                 found = device_matrix(self, X, Z, device)
@@ -65,9 +65,9 @@ def any_rows(method: Method) -> Method:
 
 
 def _is_row(kernel: Any, x: Any) -> bool:
-    """Whether an array of one dimension is a row.
+    """Whether a one-dimensional array is a single row, not one cell for each row.
 
-    To kernels that take any rows, only one of floats is; others are one cell per row.
+    If a kernel takes rows of any type, only an array of floats is a single row.
     """
     if getattr(x, "ndim", 2) != 1:
         return False
@@ -75,10 +75,10 @@ def _is_row(kernel: Any, x: Any) -> bool:
 
 
 def refuse_sparse(kernel: Any, X: Any) -> None:
-    """Raise a clear error if X is sparse and the kernel needs dense rows."""
+    """Raise an error if X is sparse and the kernel needs dense rows."""
     if is_sparse(X) and not kernel.takes_sparse:
         raise InvalidInputError(
-            f"{kernel.name} needs dense rows. Got a sparse matrix of numbers; write X.toarray()."
+            f"{kernel.name} needs dense rows. Got a sparse matrix; use X.toarray()."
         )
 
 

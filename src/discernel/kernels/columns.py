@@ -1,4 +1,4 @@
-"""Columns: chosen by index, name, slice, mask or selector; of numbers and others; their spread."""
+"""Columns of tables: selection, numbers and other cells, quantiles and spreads."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from discernel.arrays import ROUNDING, SQUARED_ROUNDING, FloatArray, as_rows, is_frame, is_sparse
 from discernel.exceptions import InvalidInputError
 
-#: What a cell of pandas without a value is called; pandas itself may not be installed.
+#: Type names of missing cells of pandas, which may not be installed.
 _MISSING = ("NAType", "NaTType")
-#: Integers below this are the same as floats.
+#: Floats represent integers below this exactly.
 _EXACT = 2.0**53
-#: What errors about missing cells and text say at the end.
+#: Last sentence of errors about missing cells and text.
 AUTO_TAKES_TABLES = (
     "With kernels='auto', the default of MultipleKernelDiscriminant, tables may have missing cells "
     "and columns of text."
@@ -41,7 +41,7 @@ def is_mixed(X: Any) -> bool:
 
 
 def _is_numeric(dtype: Any) -> bool:
-    """Whether a column of this type, of NumPy, pandas or polars, holds numbers for certain."""
+    """Whether a column type of NumPy, pandas or polars is numeric."""
     if hasattr(dtype, "kind"):
         return dtype.kind in "fiubc"
     return bool(dtype.is_numeric()) or str(dtype) == "Boolean"
@@ -51,15 +51,15 @@ def frame_column(X: Any, position: int) -> Any:
     """Return one column of a dataframe."""
     if hasattr(X, "iloc"):
         return X.iloc[:, position]
-    # Of polars; indexing would look at all columns.
+    # polars: indexing would visit all columns.
     return X.to_series(position) if hasattr(X, "to_series") else X[:, position]
 
 
 def column_cells(X: Any, position: int) -> NDArray[Any]:
-    """Return one column of an array or dataframe, every cell with its exact value.
+    """Return one column of an array or dataframe without loss of precision.
 
-    Numbers keep their type. Missing ones are NaN beside floats, and beside integers that floats
-    represent exactly; all other columns with missing cells are arrays of objects.
+    Numbers keep their type. Missing cells become NaN if the column holds floats, or integers that
+    floats represent exactly. Other columns with missing cells become arrays of objects.
     """
     if not is_frame(X):
         return np.asarray(X)[:, position]
@@ -82,7 +82,7 @@ def column_cells(X: Any, position: int) -> NDArray[Any]:
 
 
 def _polars_cells(column: Any) -> NDArray[Any]:
-    """Return `column_cells` of a series of polars."""
+    """Return `column_cells` of a polars series."""
     if column.dtype.is_integer() and "128" in str(column.dtype):
         return np.array(column.to_list(), dtype=object)
     cells = np.asarray(column.to_numpy())
@@ -93,19 +93,19 @@ def _polars_cells(column: Any) -> NDArray[Any]:
 
 
 def _holds_numbers(column: NDArray[Any]) -> bool:
-    """Whether a column holds numbers only; a text of digits is none."""
+    """Whether a column holds numbers only. Text is never a number."""
     if column.dtype.kind != "O":
         return _is_numeric(column.dtype)
     return all(value is None or isinstance(value, (Number, np.bool_)) for value in column)
 
 
 def as_cells(X: Any) -> NDArray[Any]:
-    """Return rows as an array; the items of a sequence as objects."""
+    """Convert rows to an array. The items of a sequence become objects."""
     return np.asarray(X) if hasattr(X, "shape") else np.fromiter(X, dtype=object, count=len(X))
 
 
 def is_missing(cell: Any) -> bool:
-    """Whether a cell has no value: None, NaN, or what pandas writes for it."""
+    """Whether a cell is missing: None, NaN, or a missing value of pandas."""
     if isinstance(cell, (float, np.floating, Decimal)):
         return bool(cell != cell)
     return cell is None or type(cell).__name__ in _MISSING
@@ -113,20 +113,20 @@ def is_missing(cell: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Columns of numbers beside columns of anything else, in the order they were given.
+    """Columns of numbers and columns of other objects, in their original order.
 
-    Numbers are float64, other things are as they were. Rows are taken by ``table[rows]``.
+    Numbers are float64, other objects are unchanged. ``table[rows]`` selects rows.
 
     Attributes
     ----------
     numbers : ndarray of shape (n_rows, n_numeric)
-        The columns that hold numbers.
+        The numeric columns.
     others : ndarray of shape (n_rows, n_columns - n_numeric), of objects
-        The other ones.
+        The other columns.
     is_number : tuple of bool
-        Which column is which.
+        Whether each column is numeric.
     names : tuple of str
-        What the columns are called, for messages.
+        Names of the columns, for messages.
     """
 
     numbers: FloatArray
@@ -136,14 +136,14 @@ class Table:
 
     @classmethod
     def of(cls, X: Any, is_number: Sequence[bool] | None = None) -> Table:
-        """Return an array or dataframe as a table.
+        """Convert an array or dataframe to a table.
 
         Parameters
         ----------
         X : array, dataframe or Table of shape (n_rows, n_columns)
-            What is given.
+            The rows.
         is_number : sequence of bool, optional
-            Which columns held numbers in training; found out by default.
+            Whether each column was numeric in training; by default read from the cells.
         """
         if isinstance(X, Table):
             return X
@@ -179,7 +179,7 @@ class Table:
         return Table(self.numbers[rows], self.others[rows], self.is_number, self.names)
 
     def take(self, indices: NDArray[np.intp]) -> Table | FloatArray:
-        """Return some columns: an array of numbers where all of them are numbers."""
+        """Return some columns, as an array of floats if all of them are numeric."""
         is_number = np.array(self.is_number)
         places = np.where(is_number, np.cumsum(is_number), np.cumsum(~is_number)) - 1
         taken, kinds = places[indices], is_number[indices]
@@ -197,7 +197,7 @@ class Table:
         return values
 
     def no_numbers(self, who: str) -> InvalidInputError:
-        """Return the error for a kernel that needs numbers and is given other things."""
+        """Return the error for a kernel of numbers and columns of other objects."""
         position = self.is_number.index(False)
         return InvalidInputError(
             f"{who} needs numbers, but the column {self.names[position]} holds "
@@ -213,7 +213,7 @@ class Table:
 
 
 def _first_other(column: NDArray[Any]) -> Any:
-    """Return the first entry of a column that is no number, or the first of all."""
+    """Return the first cell that is not a number, or else the first cell."""
     found = (value for value in column if not isinstance(value, (Number, np.bool_)))
     return next(found, column[0] if len(column) else None)
 
@@ -224,9 +224,9 @@ def column_indices(columns: Any, frame: Any) -> NDArray[np.intp]:
     Parameters
     ----------
     columns : int, str, slice, mask, list of int or str, or callable
-        The choice; a callable is given ``frame`` and returns one of the others.
+        The columns. A callable is called with ``frame`` and returns one of the others.
     frame : array or dataframe of shape (n_samples, n_features)
-        Where to look the names up.
+        The rows, with the names of the columns.
     """
     if callable(columns):
         columns = columns(frame)
@@ -291,7 +291,7 @@ def _position(name: str, frame: Any) -> int:
         )
     matches = [i for i, known in enumerate(names) if known == name]
     if len(matches) != 1:
-        problem = "is not among" if not matches else f"stands {len(matches)} times among"
+        problem = "is not among" if not matches else f"occurs {len(matches)} times among"
         raise InvalidInputError(f"The column {name!r} {problem} the columns {list(names)}.")
     return matches[0]
 
@@ -309,7 +309,7 @@ def take_columns(X: Any, indices: NDArray[np.intp]) -> Any:
 
 
 def replace_rows(X: Any, chosen: NDArray[np.bool_], by: Any) -> Any:
-    """Return an array or table with the chosen rows replaced by the first one of others."""
+    """Return an array or table with the chosen rows replaced by the first row of ``by``."""
     if isinstance(X, Table):
         numbers = replace_rows(X.numbers, chosen, by.numbers)
         return Table(numbers, replace_rows(X.others, chosen, by.others), X.is_number, X.names)
@@ -320,7 +320,7 @@ def replace_rows(X: Any, chosen: NDArray[np.bool_], by: Any) -> Any:
 
 
 def describe_columns(columns: Any) -> str:
-    """Return a short text for a choice of columns."""
+    """Return a short description of a selection of columns."""
     if callable(columns):
         return getattr(columns, "__name__", type(columns).__name__)
     if isinstance(columns, slice):
@@ -335,31 +335,30 @@ def describe_columns(columns: Any) -> str:
     return ", ".join(shown)
 
 
-# ---- their spread ----------------------------------------------------------------------------
+# ---- spread ----------------------------------------------------------------------------------
 
-#: Values farther out than so many times the distance of the quartiles say nothing about a column's
-#: spread, if they are few: at most this share of the rows, or two.
+#: Values that are farther from the quartiles than 10 times their distance are ignored as outliers,
+#: if they are at most 1 % of the rows, or two rows.
 _OUTLYING, _OUTLIERS = 10.0, 0.01
-#: Deviations below this are divided by it before they are squared.
+#: Smaller deviations are divided by this before they are squared, to avoid underflow.
 _SMALL = 2.0**-450
 
 
-#: Entries of the columns that are sorted at a time.
+#: Number of cells that are sorted at a time.
 _SORTED_ENTRIES = 2**22
 
 
 def column_quantiles(X: FloatArray, shares: Sequence[float]) -> FloatArray:
-    """Return what `np.quantile` does of every column, of shape (n_shares, n_columns).
+    """Return quantiles of every column, as `np.quantile`, of shape (n_shares, n_columns).
 
-    Columns are sorted one after another in memory, which processors do with wide instructions: in
-    less than half of the time.
+    Columns are sorted as contiguous arrays, which takes less than half of the time.
 
     Parameters
     ----------
     X : ndarray of shape (n_rows, n_columns)
         Numbers.
     shares : sequence of float
-        Which quantiles, from 0 to 1.
+        Probabilities of the quantiles, from 0 to 1.
     """
     n, n_columns = X.shape
     found, step = np.empty((len(shares), n_columns)), max(1, _SORTED_ENTRIES // n)
@@ -370,18 +369,18 @@ def column_quantiles(X: FloatArray, shares: Sequence[float]) -> FloatArray:
             whole, rest = divmod(share * (n - 1), 1.0)
             below, above = ordered[:, int(whole)], ordered[:, min(int(whole) + 1, n - 1)]
             step_up = above - below
-            # From the nearer of the two, so that nothing is rounded past it.
+            # Interpolate from the nearer value, so that rounding cannot exceed it.
             value = below + rest * step_up if rest < 0.5 else above - (1.0 - rest) * step_up
             found[row, first : first + step] = value
     return found
 
 
 def column_spreads(X: Any) -> FloatArray:
-    """Return how far the values of every column spread, dense or CSR; 0 for one value only.
+    """Return the spread of every column of dense or CSR rows; 0 for a constant column.
 
-    The standard deviation, without few far values. Of a column of which half of the values are
-    one, such as a rare category or a pixel at the edge, half the range instead: the deviation of
-    rare values is small, and divided by it they would be the loudest of all.
+    The spread is the standard deviation without outliers. If half of a column's values are equal,
+    as for a rare category or a pixel at the edge, it is half the range: the standard deviation is
+    then small, and dividing by it would make the rare values dominate.
     """
     if is_sparse(X):
         return _sparse_spreads(X.tocsc())
@@ -392,7 +391,7 @@ def column_spreads(X: Any) -> FloatArray:
     centered = np.where(inside, X - middle, 0.0)
     farthest = np.maximum(centered.max(axis=0), -centered.min(axis=0))
     unit = np.where(farthest < _SMALL, _SMALL, 1.0)
-    if (unit < 1.0).any():  # their squares would be 0; a power of two changes no digit
+    if (unit < 1.0).any():  # squares would underflow; division by a power of two is exact
         centered /= unit
     count = inside.sum(axis=0)
     mean = centered.sum(axis=0) / count
@@ -402,7 +401,7 @@ def column_spreads(X: Any) -> FloatArray:
 
 
 def _sparse_spreads(X: Any) -> FloatArray:
-    """Return `column_spreads` of CSC columns, of which mostly half the values are 0."""
+    """Return `column_spreads` of CSC columns, most of which are 0 in half of the rows."""
     mean, variance = mean_variance_axis(X, axis=0)
     half_range = 0.5 * (X.max(axis=0).toarray()[0] - X.min(axis=0).toarray()[0])
     is_rare = np.diff(X.indptr) < 0.5 * X.shape[0]
@@ -411,13 +410,13 @@ def _sparse_spreads(X: Any) -> FloatArray:
 
 
 def divided_columns(X: Any, spreads: Sequence[float]) -> Any:
-    """Return rows, dense or CSR, with every column divided by its spread; those of 0 become 0."""
+    """Divide the columns of dense or CSR rows by spreads; columns of spread 0 become 0."""
     by = np.asarray(spreads, dtype=np.float64)
     return _multiplied(X, np.divide(1.0, by, out=np.zeros_like(by), where=by > 0), "spread")
 
 
 def scaled_columns(X: Any, scales: Sequence[float]) -> Any:
-    """Return rows, dense or CSR, with columns times their scales, without those of scale 0."""
+    """Multiply the columns of dense or CSR rows by scales; drop columns of scale 0."""
     by = np.asarray(scales, dtype=np.float64)
     return _multiplied(X, by, "scale", np.flatnonzero(by))
 
@@ -425,7 +424,7 @@ def scaled_columns(X: Any, scales: Sequence[float]) -> Any:
 def _multiplied(
     X: Any, by: FloatArray, what: str, kept: NDArray[np.intp] | slice = slice(None)
 ) -> Any:
-    """Return the kept columns times their factors, one per column, or raise a clear error."""
+    """Return the kept columns times their factors; raise an error for a wrong number of factors."""
     X = as_rows(X)
     if X.shape[1] != len(by):
         raise InvalidInputError(

@@ -1,4 +1,4 @@
-"""Kernels on devices, by any library of the array API standard."""
+"""Kernel matrices on a device, such as a GPU."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from discernel.kernels.evaluate import KernelSet, is_dense
 from discernel.kernels.objects import SimilarityKernel
 from discernel.kernels.weighted import WeightedKernels, slices
 
-#: Entries of the matrices that are made at a time: far more than a device does at once.
+#: Number of matrix entries computed at a time; enough to keep a device busy.
 STRIP_ENTRIES = 2**27
 
 
 class DeviceSum:
-    """Σ c_i k_i between new rows and some that stay on a device.
+    """Weighted sum of kernels, Σ c_i k_i, between new rows and rows kept on a device.
 
     Parameters
     ----------
     kernel : WeightedKernels
-        The sum.
+        The weighted sum.
     rows : ndarray of shape (n_samples, n_features)
-        The rows that stay.
+        The rows to keep on the device.
     device : Device
-        Where.
+        The device.
     """
 
     def __init__(self, kernel: WeightedKernels, rows: Any, device: Device) -> None:
@@ -40,14 +40,15 @@ class DeviceSum:
         self._rows = self._host.on(device)
 
     def matrix(self, X: Any) -> Any:
-        """Return the matrix between the rows of X and those that stay, on the device."""
+        """Return the matrix between the rows of X and the kept rows, on the device."""
         new = self._kernels.prepare(X, self._host).on(self._device)
         return self._kernels.weighted_sum(self._coefficients, new, self._rows)
 
     def product(self, X: Any, vectors: FloatArray, *, sum_to_zero: bool) -> FloatArray:
-        """Return the matrix between the rows of X and those that stay, times ``vectors``.
+        """Return the matrix between the rows of X and the kept rows, times ``vectors``.
 
-        If the vectors sum to zero, what all entries of a row share loses no digits.
+        With ``sum_to_zero``, the vectors sum to 0. A constant is then subtracted from each row of
+        the matrix, which does not change the product and saves digits.
         """
         V, xp = self._device.put(vectors), self._device.xp
         out = np.empty((len(X), vectors.shape[1]))
@@ -60,10 +61,11 @@ class DeviceSum:
 
 
 def device_matrix(kernel: Kernel, X: Any, Z: Any | None, device: Device) -> Any | None:
-    """Return the matrix of a kernel between rows of NumPy, made on a device strip by strip.
+    """Return the kernel matrix between NumPy rows, computed on a device in strips.
 
-    None where only NumPy can make it, or a part of it: what a user wrote may mean something by a Z
-    that is not given, and is called with all rows. Without Z, rows are those of X on both sides.
+    Return None if only NumPy can compute the kernel or a part of it. Kernels written by users are
+    called once with all rows, because they may treat a missing Z differently. Without Z, the
+    matrix is between the rows of X.
     """
     if not (is_dense(X) and (Z is None or is_dense(Z))):
         return None
@@ -75,8 +77,7 @@ def device_matrix(kernel: Kernel, X: Any, Z: Any | None, device: Device) -> Any 
     device.check_room(
         8 * n * m,
         f"A matrix of {n:,} × {m:,} numbers",
-        "or take fewer rows at a time. Estimators take rows and kernels, and need no more than one "
-        "matrix.",
+        "or take fewer rows at a time. Estimators need the memory of one matrix only.",
     )
     prepared, with_itself = kernels.prepare(X if Z is None else Z), Z is None or Z is X
     left = right = prepared.on(device)
@@ -92,9 +93,10 @@ def device_matrix(kernel: Kernel, X: Any, Z: Any | None, device: Device) -> Any 
 
 
 def _blocks(n: int, m: int, entries: int, *, with_itself: bool) -> Iterable[tuple[slice, slice]]:
-    """Yield rows and columns of the parts of a matrix.
+    """Yield the rows and columns of the blocks of a matrix.
 
-    Those on the diagonal of a matrix of rows with themselves begin on it, where distances are 0.
+    In a matrix between the rows of X only, a block on the diagonal starts at the diagonal, where
+    distances are 0.
     """
     for rows in slices(slice(0, n), max(1, entries // max(1, m))):
         if with_itself and rows.start:
@@ -104,19 +106,19 @@ def _blocks(n: int, m: int, entries: int, *, with_itself: bool) -> Iterable[tupl
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MatrixOnDevice(SimilarityKernel):
-    """A matrix on a device, as a kernel between the numbers of its rows.
+    """Kernel given by a matrix on a device.
 
-    What it is given for rows is an array of shape (n_rows, 1) with these numbers, so that a part
-    of the rows is a part of the matrix, and nothing is copied.
+    The rows of this kernel are an array of shape (n_rows, 1) with positions in the matrix. A
+    subset of the rows is then a part of the matrix, without a copy.
 
     Parameters
     ----------
     matrix : array of shape (n_samples, n_samples)
-        The matrix, of single or double precision. It is read, never changed.
+        The matrix, in single or double precision. It is never changed.
     device : Device
-        Where it is.
+        The device of the matrix.
     label : str
-        Its name.
+        Name of the kernel.
     """
 
     matrix: Any
@@ -146,14 +148,14 @@ class MatrixOnDevice(SimilarityKernel):
         return np.asarray(whole[self.rows(X)])
 
     def _block(self, left: NDArray[np.int64], right: NDArray[np.int64], *, single: bool) -> Any:
-        """Return what is between rows of some numbers and of others, on the device."""
+        """Return the entries between two sets of positions, on the device."""
         xp, found = self.device.xp, self.matrix
         for axis, rows in enumerate((left, right)):
             if len(rows) and np.array_equal(rows, np.arange(rows[0], rows[0] + len(rows))):
                 some = slice(int(rows[0]), int(rows[0]) + len(rows))
                 found = found[some, :] if axis == 0 else found[:, some]
             else:
-                there = xp.asarray(rows, device=self.device.where)
-                found = xp.take(found, there, axis=axis)
+                positions = xp.asarray(rows, device=self.device.where)
+                found = xp.take(found, positions, axis=axis)
         dtype = xp.float32 if single else xp.float64
         return found if found.dtype == dtype else xp.astype(found, dtype)

@@ -1,4 +1,4 @@
-"""Derivatives of kernels by rows: sums f(x) = Σ_j c_j k(x, z_j), their gradients, and scales."""
+"""Gradients of kernel expansions f(x) = Σ_j c_j k(x, z_j), and derivatives by column scales."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from discernel.exceptions import InvalidInputError
 from discernel.kernels.prepared import PreparedRows
 from discernel.kernels.terms import Array, Atom, Bases, Key, Terms, View, keys_of
 
-#: Entries of the largest array that is made at a time.
+#: Number of entries of the largest temporary array.
 _BLOCK_ENTRIES = 2**21
 
 
 @dataclass(frozen=True)
 class Expansion:
-    """f_c(x) = Σ_j coef_jc k(x, z_j) at rows x, to be differentiated some rows at a time.
+    """Kernel expansion f_c(x) = Σ_j coef_jc k(x, z_j) at rows x, in blocks of rows.
 
     Attributes
     ----------
     X : ndarray of shape (n_rows, n_features)
         The rows x.
     Z : ndarray of shape (n_rows_Z, n_features) or None
-        The rows z; None if they are those of X.
+        The rows z; None if they are the rows of X.
     coef : ndarray of shape (n_rows_Z, n_outputs)
-        The coefficients. Gradients have their precision.
+        The coefficients. Gradients have the same precision.
     blocks : tuple of slice
-        The rows of X to go through one after another.
+        Blocks of rows of X.
     device : Device or None
-        Where to compute; None: by NumPy.
+        The device to compute on; None for NumPy.
     """
 
     X: Array
@@ -44,17 +44,17 @@ class Expansion:
 
     @classmethod
     def of(cls, X: Any, coef: Any, Z: Any, device: Device | None = None) -> Expansion:
-        """Return what a user gave, checked; single precision if all of it is."""
+        """Check the arguments of a user, and keep single precision if all of them have it."""
         if is_sparse(X) or is_sparse(Z):
             raise InvalidInputError(
-                "Gradients of kernels need dense rows. Got sparse ones; write X.toarray()."
+                "Gradients of kernels need dense rows. Got sparse rows; use X.toarray()."
             )
         X, coef, Z = _floats(X), _floats(coef), None if Z is None or Z is X else _floats(Z)
         coef = coef[:, None] if coef.ndim == 1 else coef
         n, m = len(X), len(X if Z is None else Z)
         if coef.ndim != 2 or len(coef) != m:
             raise InvalidInputError(
-                f"There must be one row of coefficients per row of Z, or of X without Z, here {m}. "
+                f"There must be one row of coefficients per row of Z (of X without Z), here {m}. "
                 f"Got shape {coef.shape}."
             )
         dtype = np.result_type(X, coef, X if Z is None else Z)
@@ -69,44 +69,45 @@ class Expansion:
 
     @property
     def xp(self) -> Any:
-        """The library that computes."""
+        """The array namespace of the computation."""
         return np if self.device is None else self.device.xp
 
     @property
     def is_single(self) -> bool:
-        """Whether gradients are of single precision."""
+        """Whether gradients have single precision."""
         return bool(self.coef.dtype == np.float32)
 
     def put(self, array: Array) -> Any:
-        """Return an array where gradients are computed, of their precision."""
+        """Copy a NumPy array to the device, in the precision of the gradients."""
         if self.device is None:
             return self.cast(array)
         return self.device.put(array, single=self.is_single)
 
     def cast(self, array: Any) -> Any:
-        """Return an array of where gradients are computed, of their precision."""
+        """Convert an array of NumPy to the precision of the gradients; keep arrays of a device."""
         return array if self.device is not None else array.astype(self.coef.dtype, copy=False)
 
 
 def _floats(values: Any) -> Array:
-    """Return an array of single precision as it is, anything else in double."""
+    """Convert to an array of double precision; keep arrays of single precision."""
     single = isinstance(values, np.ndarray) and values.dtype == np.float32
     return np.asarray(values, dtype=np.float32 if single else np.float64)
 
 
 def gradients(kernel: Any, expansion: Expansion) -> Iterator[tuple[slice, Array]]:
-    """Yield one block of rows after another, and its gradients.
+    """Yield the blocks of rows and their gradients.
 
-    By the chain rule: the derivative of the kernel by each pairwise matrix, times that of the
-    matrix by each column. Kernels that share a matrix share the second. The gradients of a block
-    have the shape (n_outputs, n_rows_of_block, n_features).
+    By the chain rule, a gradient is the derivative of the kernel by each pairwise matrix, times
+    the derivative of the matrix by each column. Terms with the same pairwise matrix share the
+    second factor. The gradients of a block have shape (n_outputs, n_rows_of_block, n_features).
     """
     terms = kernel.terms()
     keys = keys_of(terms)
     if not all(pair.is_sum for pair, _ in keys):
         raise NotImplementedError(
-            f"{kernel!r} has no gradient by its rows. RBF, Exponential, Laplace, Linear and "
-            "Polynomial have, on columns, standardized, named, scaled, added or multiplied too."
+            f"{kernel!r} has no gradient by its rows. Supported are RBF, Exponential, Laplace, "
+            "Linear and Polynomial, also on columns, standardized, named, scaled, added or "
+            "multiplied."
         )
     n_columns = expansion.X.shape[1]
     seen = {(pair, view): view.seen(n_columns) for pair, view in keys}
@@ -142,7 +143,7 @@ def squared_gradient(kernel: Any, expansion: Expansion, row_weights: Any = None)
 
 
 def pair_slopes(terms: Terms, bases: Bases, xp: Any = np) -> dict[Key, tuple[Any, float]]:
-    """Return the derivatives of a kernel by its pairwise matrices: matrices, and their factors."""
+    """Return the derivatives by the pairwise matrices, each as a matrix and a factor."""
 
     @cache
     def value(atom: Atom) -> Any:
@@ -178,8 +179,8 @@ def scale_derivative(kernel: Any, column: int, X: Any, Z: Any | None) -> FloatAr
         columns.append(as_dense(rows[:, [column]]))
     if pair.homogeneity is None or others:
         raise NotImplementedError(
-            f"{kernel!r} has no scales of columns. RBF, Exponential and Laplace have, on "
-            "columns, standardized, named or scaled too."
+            f"{kernel!r} has no column scales. Supported are RBF, Exponential and Laplace, also on "
+            "columns, standardized, named or scaled."
         )
     bases = {(pair, view): pair.entries(*view.of_both(X, Z))}
     slope, factor = pair_slopes(terms, bases)[pair, view]

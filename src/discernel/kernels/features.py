@@ -1,4 +1,4 @@
-"""Feature maps, from rows to φ(x) with k(x, z) ≈ φ(x)·φ(z), and the rows they are made of."""
+"""Feature maps φ with k(x, z) ≈ φ(x)·φ(z), exact or by Nyström, and their landmarks."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from discernel.kernels.base import Kernel
 from discernel.kernels.terms import IDENTITY, Atom, single_atom
 from discernel.kernels.weighted import WeightedKernels, slices
 
-#: Bytes of features that are made at a time, per thread.
+#: Bytes of features computed at a time, per thread.
 _THREAD_BYTES = 8 * 2**20
 
 
 class FeatureMap(ABC):
-    """Rows to features: k(x, z) ≈ φ(x)·φ(z), or exactly.
+    """Map from rows to features φ(x) with k(x, z) ≈ φ(x)·φ(z), or exactly.
 
-    A map knows no rows but its landmarks, so that it can be sent to where the rows are.
+    A map holds no rows except its landmarks, so that it can be sent to other machines.
     """
 
     @property
@@ -47,14 +47,14 @@ class FeatureMap(ABC):
         """Write the features of rows to ``out``, of shape (n_rows, rank)."""
 
     def __call__(self, X: Any) -> FloatArray:
-        """Return the features of rows, of shape (n_rows, rank), in the memory of the result."""
+        """Return the features of rows, of shape (n_rows, rank), computed in blocks."""
         out = np.empty((n_rows(X), self.rank))
         for rows in slices(slice(0, len(out)), rows_for_threads(8 * self.rank, _THREAD_BYTES)):
             self.write(X[rows], out[rows])
         return out
 
     def product(self, X: Any, vectors: FloatArray) -> FloatArray:
-        """Return the features of rows times ``vectors``, in the memory of the result."""
+        """Return the features of rows times ``vectors``, computed in blocks."""
         out = np.empty((n_rows(X), vectors.shape[1]))
         for rows in slices(slice(0, len(out)), rows_for_threads(8 * self.rank, _THREAD_BYTES)):
             out[rows] = np.matmul(self(X[rows]), vectors)
@@ -62,7 +62,7 @@ class FeatureMap(ABC):
 
     @property
     def halved(self) -> NDArray[np.intp]:
-        """The features of the same map at half of its rank; all of one that is exact."""
+        """Positions of the features of the same map at half the rank; all of an exact map."""
         return np.arange((self.rank + 1) // 2)
 
 
@@ -70,9 +70,9 @@ class FeatureMap(ABC):
 
 
 def _exact_form(kernel: Kernel, n_columns: int) -> tuple[float, Atom, int, int] | None:
-    """Return a power of inner products as factor, atom, terms of a factor and degree.
+    """Return factor, atom, number of summands and degree of a power of an inner product.
 
-    None for other kernels.
+    Return None for other kernels.
     """
     found = single_atom(kernel.terms())
     if found is None or found[1].pair.kind not in ("inner", "cosine"):
@@ -85,35 +85,35 @@ def _exact_form(kernel: Kernel, n_columns: int) -> tuple[float, Atom, int, int] 
 
 
 def exact_rank(kernel: Kernel, n_columns: int) -> int | None:
-    """Return how many features the exact map of a kernel has; None: there is no such map."""
+    """Return the number of features of the exact map, or None if there is no exact map."""
     found = _exact_form(kernel, n_columns)
     return None if found is None else comb(found[2] + found[3] - 1, found[3])
 
 
 class ExactMap(FeatureMap):
-    """φ(x) with φ(x)·φ(z) = k(x, z): the row, its direction, or all of its monomials.
+    """Exact feature map of a linear, cosine or polynomial kernel: the row, or its monomials.
 
     Parameters
     ----------
     kernel : Kernel
-        `Linear`, `Cosine` or `Polynomial`, resolved; on columns, standardized, named or scaled
-        too.
+        `Linear`, `Cosine` or `Polynomial`, resolved; also on columns, standardized, named or
+        scaled.
     n_columns : int
-        The columns of the rows.
+        Number of columns of the rows.
 
     Attributes
     ----------
     monomials : (ndarray, ndarray) or None
-        The terms of every monomial, and the root of how often it is in the power. None where the
-        features are the row itself.
+        Positions of the factors of every monomial, and the square roots of the multinomial
+        coefficients. None if the features are the row itself.
     """
 
     def __init__(self, kernel: Kernel, n_columns: int) -> None:
         found = _exact_form(kernel, n_columns)
         if found is None:
             raise InvalidInputError(
-                "Exact features are for Linear, Cosine and Polynomial kernels, on columns, "
-                f"standardized, named or scaled too. Got {kernel!r}. Use NystromMap."
+                "Exact features exist for Linear, Cosine and Polynomial kernels, also on columns, "
+                f"standardized, named or scaled. Got {kernel!r}. Use NystromMap."
             )
         _, atom, n_terms, degree = found
         self.kernel, self._rank = kernel, comb(n_terms + degree - 1, degree)
@@ -128,12 +128,12 @@ class ExactMap(FeatureMap):
 
     @property
     def atom(self) -> Atom:
-        """A power of the inner product of what is seen of rows."""
+        """The power of an inner product, without its factor."""
         return self.kernel.terms()[0].atoms[0]
 
     @property
     def factor(self) -> float:
-        """What the atom is multiplied by."""
+        """The factor of the atom."""
         return self.kernel.terms()[0].factor
 
     @property
@@ -164,32 +164,32 @@ class ExactMap(FeatureMap):
 
 # ---- Nyström -------------------------------------------------------------------------------------
 
-#: Landmarks that all others represent up to this share of the largest k(z, z) are left out. What
-#: they add is below it, and the rounding of k(x, z), 1e-16, is divided by its root.
+#: A landmark is dropped if the others represent it up to this share of the largest k(z, z): it
+#: would add less than this, and divide rounding errors of k(x, z) by the square root of it.
 _LEAST = 1e-12
 
 
 class NystromMap(FeatureMap):
-    """φ(x) = L⁻¹k(Z, x) of k = Σ c_i k_i and landmarks Z, with k(Z, Z) = LLᵀ.
+    """Nyström features φ(x) = L⁻¹k(Z, x) of k = Σ c_i k_i with landmarks Z, k(Z, Z) = LLᵀ.
 
-    φ(x)·φ(z) is k where x or z is a landmark. Elsewhere k(x, z) − φ(x)·φ(z) is positive
-    semidefinite, and its diagonal is what `remainder` returns.
+    φ(x)·φ(z) equals k(x, z) if x or z is a landmark. The rest, k(x, z) − φ(x)·φ(z), is positive
+    semidefinite, and `remainder` returns its diagonal.
 
     Parameters
     ----------
     kernels : sequence of Kernel
-        Resolved and positive semidefinite.
+        Positive semidefinite kernels, resolved.
     coefficients : array-like of shape (n_kernels,)
-        Their factors, at least 0.
+        Factors of the kernels, at least 0.
     landmarks : array-like or CSR of shape (n_landmarks, n_features)
-        Rows. Those that the others represent, equal rows among them, are left out.
+        Candidate landmarks. Rows that the others represent, such as repeated rows, are dropped.
 
     Attributes
     ----------
     landmarks : array or CSR of shape (rank, n_features)
         Z, in the order of the pivots.
     pivots : ndarray of shape (rank,)
-        Their positions among those that were given.
+        Positions of the landmarks among the candidates.
     lower : ndarray of shape (rank, rank)
         L.
     """
@@ -210,8 +210,8 @@ class NystromMap(FeatureMap):
         self.pivots, self.lower = pivoted_cholesky(gram, least)
         if not (len(self.pivots) and gram.any()):
             raise InvalidInputError(
-                "The kernel must be above 0 between a landmark and itself, but it is 0 for all "
-                f"{n_rows(landmarks)} landmarks. Draw others, or another kernel."
+                "k(z, z) must be above 0 for at least one landmark z, but it is 0 for all "
+                f"{n_rows(landmarks)} landmarks. Use other landmarks or another kernel."
             )
         self.landmarks = landmarks[self.pivots]
 
@@ -222,19 +222,19 @@ class NystromMap(FeatureMap):
     def write(self, X: Any, out: FloatArray) -> None:
         self.kernel.write(X, self.landmarks, out)
         solved = scipy.linalg.blas.dtrsm(1.0, self.lower, out.T, lower=1, overwrite_b=1)
-        if not np.shares_memory(solved, out):  # the memory of ``out`` was in another order
+        if not np.shares_memory(solved, out):  # `out` was not C-contiguous
             out[:] = solved.T
 
     def product(self, X: Any, vectors: FloatArray) -> FloatArray:
         return self.kernel.product(X, self.landmarks, self.expansion(vectors))
 
     def remainder(self, X: Any, features: FloatArray) -> FloatArray:
-        """Return k(x, x) − ‖φ(x)‖² of rows and their features, at least 0: what these leave."""
+        """Return k(x, x) − ‖φ(x)‖², at least 0, for rows and their features."""
         left = self.kernel.diagonal(X) - np.einsum("ij,ij->i", features, features)
         return np.asarray(np.maximum(left, 0.0))
 
     def expansion(self, beta: FloatArray) -> FloatArray:
-        """Return γ = L⁻ᵀβ of shape (rank, n): φ(x)·β = Σ_j k(x, z_j) γ_j, a sum over landmarks."""
+        """Return γ = L⁻ᵀβ, with which φ(x)·β = Σ_j k(x, z_j) γ_j, of shape (rank, n)."""
         return np.asarray(scipy.linalg.solve_triangular(self.lower, beta, lower=True, trans="T"))
 
 
@@ -242,34 +242,34 @@ class NystromMap(FeatureMap):
 
 Positions = NDArray[np.intp]
 
-#: Rows, in multiples of the landmarks, that landmarks are looked for among where each row must be
-#: looked at; drawn at random.
+#: Landmarks drawn by distance are chosen from a random pool of this many times as many rows.
 _POOL = 16
-#: Landmarks by default, and from how many rows on there are twice as many.
+#: Default number of landmarks, and the number of rows from which it is doubled.
 _LANDMARKS, _MANY_ROWS = 1_500, 200_000
-#: The first draw by distance is this share of the landmarks; every draw doubles what there is.
+#: Share of the landmarks in the first draw by distance; each further draw doubles their number.
 _FIRST = 1 / 16
-#: Rows of which distances to landmarks are computed at a time.
+#: Rows in each block of distances to landmarks.
 _ROWS = 1024
 
 
 def n_landmarks(n_rows: int) -> int:
-    """Return how many landmarks so many rows are worth."""
+    """Return the default number of landmarks for this many rows."""
     return _LANDMARKS if n_rows < _MANY_ROWS else 2 * _LANDMARKS
 
 
 def draw_landmarks(X: Any, n: int, kernel: WeightedKernels | None = None) -> Positions:
-    """Return the positions of at most n different rows, rising; the same for the same rows.
+    """Return the sorted positions of at most n distinct rows; deterministic.
 
     Parameters
     ----------
     X : array or CSR of shape (n_rows, n_features)
         Rows.
     n : int
-        How many. Fewer are returned where there are fewer different rows.
+        Number of landmarks. Fewer are returned if there are fewer distinct rows.
     kernel : WeightedKernels, optional
-        With a kernel, rows are drawn as k-means++ does: in a few rounds, each row by its squared
-        distance to the landmarks so far, in the space of the kernel. Without, all rows alike.
+        With a kernel, rows are drawn as in k-means++: in a few rounds, with probabilities
+        proportional to the squared distance to the landmarks so far, in the feature space of the
+        kernel. Without, all rows have the same probability.
     """
     if n < 1:
         raise InvalidInputError(f"There must be at least one landmark. Got {n!r}.")
@@ -282,7 +282,7 @@ def draw_landmarks(X: Any, n: int, kernel: WeightedKernels | None = None) -> Pos
 
 
 def _first_distinct(X: Any, order: Positions, n: int) -> Positions:
-    """Return the first n positions of an order whose rows are all different."""
+    """Return the first n positions of ``order`` with distinct rows."""
     seen: dict[bytes, int] = {}
     for block in slices(slice(0, len(order)), max(_ROWS, min(n, len(order)))):
         positions = order[block]
@@ -294,7 +294,7 @@ def _first_distinct(X: Any, order: Positions, n: int) -> Positions:
 
 
 def _keys(rows: Any) -> Iterator[bytes]:
-    """Yield bytes that are the same for equal rows."""
+    """Yield a key for each row; equal rows have equal keys."""
     if is_sparse(rows):
         rows = as_rows(rows).tocsr(copy=True)
         rows.sum_duplicates()
@@ -311,17 +311,17 @@ def _keys(rows: Any) -> Iterator[bytes]:
 
 
 def _by_distance(rows: Any, n: int, kernel: WeightedKernels, rng: np.random.Generator) -> Positions:
-    """Return n positions, drawn in rounds by the squared distance to those that there are."""
+    """Draw n positions in rounds, by the squared distance to the positions drawn before."""
     chosen = np.array([rng.integers(n_rows(rows))], dtype=np.intp)
     left = _squared_distances(rows, chosen, kernel)
     while len(chosen) < n:
         left[chosen] = 0.0
         wanted = min(n - len(chosen), max(len(chosen), int(_FIRST * n), 1))
         wanted = min(wanted, int(np.count_nonzero(left > 0)))
-        if wanted == 0:  # what is left is nothing but rounding: any others will do
+        if wanted == 0:  # all distances are 0 up to rounding: fill up at random
             rest = np.setdiff1d(np.arange(len(left)), chosen)
             return np.concatenate([chosen, rng.permutation(rest)[: n - len(chosen)]])
-        with np.errstate(divide="ignore"):  # so the largest keys are a draw in proportion to `left`
+        with np.errstate(divide="ignore"):  # the largest keys are a draw in proportion to `left`
             keys = np.log(left) + rng.gumbel(size=len(left))
         new = np.argsort(-keys, kind="stable")[:wanted]
         chosen = np.concatenate([chosen, new])
@@ -331,7 +331,7 @@ def _by_distance(rows: Any, n: int, kernel: WeightedKernels, rng: np.random.Gene
 
 
 def _squared_distances(rows: Any, chosen: Positions, kernel: WeightedKernels) -> FloatArray:
-    """Return the squared distance of every row to the nearest of some of them."""
+    """Return the squared distance of every row to the nearest chosen row."""
     landmarks, least = rows[chosen], kernel.diagonal(rows)
     own = kernel.diagonal(landmarks)
     for part in slices(slice(0, len(least)), _ROWS):

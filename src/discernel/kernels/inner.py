@@ -1,4 +1,4 @@
-"""Kernels of the inner product: linear, polynomial, cosine."""
+"""Linear, polynomial and cosine kernels."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from discernel.kernels.terms import Atom, Monomial, Term, Terms, View
 
 @dataclass(frozen=True, repr=False)
 class Linear(Kernel):
-    """The inner product ⟨x, z⟩, or ⟨x − o, z − o⟩ where `shifted` has given it an origin o.
+    """Linear kernel ⟨x, z⟩, or ⟨x − o, z − o⟩ with an origin o set by `shifted`.
 
     Parameters
     ----------
     origin : tuple of float, optional
-        o, one number per feature. Not for the user: centring takes off what it adds.
+        o, one number for each feature. Set internally; centring removes its effect.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class Linear(Kernel):
         return (Term(1.0, (Atom(INNER, view.shift(self.origin)),)),)
 
     def _shifted(self, X: Any, view: View) -> Kernel:
-        # Rows less an origin would not be sparse, and a subclass may be anything.
+        # Subtracting an origin makes rows dense, and an opaque subclass may be any kernel.
         if is_sparse(X) or self.is_opaque:
             return self
         return replace(self, origin=tuple(typical_row(as_rows(view.of(X))).tolist()))
@@ -92,12 +92,12 @@ class Polynomial(Kernel):
             )
         if not (self.gamma is None or is_positive(self.gamma)):
             raise InvalidInputError(
-                "The gamma of Polynomial must be positive, or None for one over the number of "
-                f"features. Got {self.gamma!r}."
+                "The gamma of Polynomial must be positive, or None for 1 / n_features. "
+                f"Got {self.gamma!r}."
             )
         if not (self.coef0 == 0 or is_positive(self.coef0)):
             raise InvalidInputError(
-                "The coef0 of Polynomial must be at least 0, or the kernel is not positive "
+                "The coef0 of Polynomial must be at least 0; otherwise the kernel is not positive "
                 f"semidefinite. Got {self.coef0!r}."
             )
 

@@ -1,4 +1,4 @@
-"""From what a user writes to kernels: names, callables, ladders, ``"auto"``."""
+"""Conversion of names, callables and lists to kernels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.kernels.adapters import Function, GaussianProcess, Pairwise, Precomputed
-from discernel.kernels.base import Kernel, Known, Standardized
+from discernel.kernels.base import Kernel, Known
+from discernel.kernels.composites import Standardized
 from discernel.kernels.distance import RBF, ChiSquared, Laplace
 from discernel.kernels.inner import Cosine, Linear, Polynomial
 from discernel.kernels.objects import (
@@ -23,8 +24,8 @@ from discernel.kernels.objects import (
     Tanimoto,
 )
 
-#: Kernels by name that the library has itself. They are better than scikit-learn's: they share
-#: distances and have derivatives.
+#: Names of kernels of this package, preferred to scikit-learn's: they share distances and have
+#: derivatives.
 _OWN: dict[str, Kernel] = {
     "linear": Linear(),
     "rbf": RBF(),
@@ -46,14 +47,14 @@ _OWN: dict[str, Kernel] = {
 def rbf_ladder(
     n_kernels: int = 9, *, center: float | str = "median", step: float = 2.0
 ) -> list[RBF]:
-    """Return Gaussian kernels whose widths form a geometric ladder around a centre.
+    """Return Gaussian kernels whose widths form a geometric sequence.
 
     Parameters
     ----------
     n_kernels : int, default=9
-        The number of rungs.
+        The number of kernels.
     center : float or "median", default="median"
-        The width in the middle: a number or the median distance of the training set.
+        The middle of the sequence: a number, or the median distance of the training set.
     step : float, default=2.0
         The ratio of neighbouring widths. With 2, each kernel is the fourth power of the next.
 
@@ -76,7 +77,7 @@ def rbf_ladder(
     if isinstance(center, str):
         if center != "median":
             raise InvalidInputError(f"The center must be a number or 'median'. Got {center!r}.")
-        # All digits: rounded, the kernels would not be powers of each other.
+        # Without rounding, so that the kernels are powers of each other.
         return [RBF(width=f"{factor:.17g}*median") for factor in factors]
     return [RBF(width=float(center) * float(factor)) for factor in factors]
 
@@ -131,11 +132,10 @@ def as_kernel(kernel: Any) -> Kernel:
     Parameters
     ----------
     kernel : Kernel, str, callable or sklearn.gaussian_process.kernels.Kernel
-        A name is that of a scikit-learn pairwise kernel, with scikit-learn's parameters; only
-        ``"rbf"`` is `RBF` with the median distance for its width, where scikit-learn has gamma =
-        1 / n_features. Others are those that scikit-learn has not, with their own parameters:
-        ``"laplace"``, ``"chi_squared"``, ``"intersection"``, ``"jaccard"``, ``"tanimoto"``,
-        ``"matching"``, ``"spectrum"`` and ``"ngram"``.
+        A name of a scikit-learn pairwise kernel has scikit-learn's default parameters, except
+        ``"rbf"``: it is `RBF` with the median distance as width, where scikit-learn has gamma =
+        1 / n_features. Further names are ``"laplace"``, ``"chi_squared"``, ``"intersection"``,
+        ``"jaccard"``, ``"tanimoto"``, ``"matching"``, ``"spectrum"`` and ``"ngram"``.
 
     Examples
     --------
@@ -155,8 +155,8 @@ def as_kernel(kernel: Any) -> Kernel:
     if callable(kernel) and not isinstance(kernel, type):
         return Function(kernel)
     raise InvalidInputError(
-        "A kernel must be one of discernel.kernels, the name of a scikit-learn pairwise kernel, "
-        "a scikit-learn Gaussian process kernel or a callable(X, Z). "
+        "A kernel must be an object of discernel.kernels, the name of a scikit-learn pairwise "
+        "kernel, a scikit-learn Gaussian process kernel or a callable(X, Z). "
         f"Got {kernel!r} of type {type(kernel).__name__}."
         + (" Call the class to make a kernel of it." if isinstance(kernel, type) else "")
     )
@@ -171,7 +171,7 @@ def as_kernels(kernels: Any, *, n_precomputed: int = 1) -> list[Kernel]:
         ``"auto"`` is a ladder of nine Gaussian kernels around the median distance, plus linear,
         each column divided by its spread.
     n_precomputed : int, default=1
-        How many matrices a ``"precomputed"`` stack holds.
+        Number of matrices in a ``"precomputed"`` stack.
 
     Examples
     --------
@@ -203,7 +203,7 @@ def resolve_kernels(kernels: Sequence[Kernel], X: Any, frame: Any | None = None)
     Parameters
     ----------
     kernels : sequence of Kernel
-        The kernels. What they need of the same columns, such as the median distance, is computed
+        The kernels. Statistics of the same columns, such as the median distance, are computed
         once.
     X, frame
         As in `Kernel.resolve`.
@@ -245,8 +245,8 @@ def kernel_names(kernels: Sequence[Kernel]) -> list[str]:
 def get_settings(kernels: Any) -> dict[str, Any]:
     """Return the settings of a kernel, or of the kernels of a list or dictionary, by name.
 
-    Those of a list stand under their positions, ``0__width``, those of a dictionary under their
-    names, as scikit-learn's searches name parameters. What is no kernel has no settings.
+    As in scikit-learn's parameter searches, names start with the position of a kernel in a list,
+    as in ``0__width``, or with its key in a dictionary. Anything else has no settings.
     """
     items = _items(kernels)
     if items is None:
@@ -260,24 +260,21 @@ def get_settings(kernels: Any) -> dict[str, Any]:
 
 
 def with_settings(kernels: Any, values: dict[str, Any]) -> Any:
-    """Return kernels with other values of some of their settings; what was given stays as it is.
-
-    The new values stand under the names of `get_settings`.
-    """
+    """Return a copy of kernels with new values of some settings, named as in `get_settings`."""
     new = _items(kernels)
     if new is None:
         kernel = _as_kernel(kernels)
         if kernel is None:
             raise InvalidInputError(
-                f"There must be a kernel to set {list(values)} of. Got {kernels!r}."
+                f"Settings {list(values)} can only be set for a kernel. Got {kernels!r}."
             )
         return kernel.with_settings(**values)
     inner: dict[str, dict[str, Any]] = {}
     for path, value in values.items():
-        # The name of a kernel may itself hold the sign between names: the longest one is meant.
+        # The name of a kernel may contain "__", so the longest matching name is used.
         names = [name for name in new if path == name or path.startswith(f"{name}__")]
         if not names:
-            raise InvalidInputError(f"The kernels are called {list(new)}. Got {path!r}.")
+            raise InvalidInputError(f"The names of the kernels are {list(new)}. Got {path!r}.")
         name = max(names, key=len)
         if path == name:
             new[name] = value
@@ -291,7 +288,7 @@ def with_settings(kernels: Any, values: dict[str, Any]) -> Any:
 
 
 def _items(kernels: Any) -> dict[str, Any] | None:
-    """Return the kernels of a list or dictionary by name; None for anything else."""
+    """Return the kernels of a list or dictionary by name, or None for anything else."""
     if isinstance(kernels, Mapping):
         return {str(name): kernel for name, kernel in kernels.items()}
     if isinstance(kernels, (list, tuple)):
@@ -300,7 +297,7 @@ def _items(kernels: Any) -> dict[str, Any] | None:
 
 
 def _as_kernel(kernel: Any) -> Kernel | None:
-    """Return the kernel that is meant; None if it is none, or several."""
+    """Convert to one kernel, or return None if that is not possible."""
     if isinstance(kernel, str) and kernel in ("auto", "precomputed"):
         return None
     try:

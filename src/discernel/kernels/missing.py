@@ -1,4 +1,4 @@
-"""Sources that some rows lack: such a row says nothing through them."""
+"""Kernels of sources that are missing in some rows."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray
 from discernel.exceptions import InvalidInputError
-from discernel.kernels.base import Kernel, Known, Wrapper
+from discernel.kernels.base import Kernel, Known
 from discernel.kernels.columns import is_missing, replace_rows
+from discernel.kernels.composites import Wrapper
 from discernel.kernels.evaluate import KernelSet, is_dense
 from discernel.kernels.prepared import PreparedRows
 from discernel.kernels.terms import Atom, PairKind, Term, Terms, View, formula_of
@@ -20,16 +21,16 @@ from discernel.kernels.weighted import WeightedKernels
 
 @dataclass(frozen=True, eq=False)
 class _Reference:
-    """The training rows that have a source.
+    """The training rows in which a source is not missing.
 
     Attributes
     ----------
     rows : ndarray or Table of shape (n_known, n_columns)
-        The rows, single missing cells filled by the medians.
+        The rows, with single missing cells replaced by medians.
     medians : ndarray of shape (n_columns,) or None
-        The median of each column; None where not all columns are numbers.
+        Median of each column; None unless all columns are numeric.
     means : ndarray of shape (n_known,)
-        For each row, the mean of the kernel with all of them.
+        Mean of the kernel between each row and all of these rows.
     """
 
     rows: Any
@@ -37,11 +38,11 @@ class _Reference:
     means: FloatArray
 
     def has(self, rows: Any) -> bool:
-        """Whether some rows are these, all of them in their order."""
+        """Whether ``rows`` are exactly these rows, in the same order."""
         left, right = np.asarray(self.rows), np.asarray(rows)
         if left.dtype != object or left.shape != right.shape:
             return bool(np.array_equal(left, right))
-        # By identity: what cells are equal to may be anything.
+        # By identity first, because cells may define any __eq__.
         pairs = zip(left.ravel(), right.ravel(), strict=True)
         return all(one is other for one, other in pairs) or left.tolist() == right.tolist()
 
@@ -56,10 +57,16 @@ class _Reference:
 
 @dataclass(frozen=True, eq=False)
 class _KnownRows:
-    """Rows, those that lack the source filled by one that has it, and what they are without it.
+    """Prepared rows of a source that may be missing.
 
-    ``missing`` says which rows lack the source, ``means`` is the kernel of each row with one that
-    lacks it.
+    Attributes
+    ----------
+    prepared : PreparedRows
+        The rows, with rows that lack the source replaced by a row that has it.
+    missing : ndarray of bool, of shape (n_rows,)
+        Whether each row lacks the source.
+    means : ndarray of shape (n_rows,)
+        The kernel between each row and a row that lacks the source.
     """
 
     prepared: PreparedRows
@@ -89,13 +96,13 @@ class WhereKnown(Wrapper, PairKind):
         The kernel of the source. Values that depend on the training rows, such as a median width,
         are computed on those that have the source.
     reference : optional
-        The training rows that have the source, after `resolve`. Not for the user.
+        The training rows that have the source. Set by `resolve`.
 
     Notes
     -----
     The kernel holds the training rows of its source. Its matrices take about twice as long, and
-    several of them on one source do not share distances. The mean is over rows alike: with
-    ``sample_weight``, a row that lacks the source is close to 0 once centred, not exactly 0.
+    several such kernels on one source do not share distances. The mean is not weighted: with
+    ``sample_weight``, a row that lacks the source is close to 0 after centring, not exactly 0.
 
     Examples
     --------
@@ -152,13 +159,13 @@ class WhereKnown(Wrapper, PairKind):
 
     @property
     def training(self) -> _Reference:
-        """The training rows that have the source; an error before `resolve`."""
+        """The training rows that have the source; raises an error before `resolve`."""
         if self.reference is None:
             raise self._unresolved()
         return self.reference
 
     def _filled(self, X: Any) -> tuple[Any, NDArray[np.bool_]]:
-        """Return rows without missing cells, and which rows lack the source."""
+        """Return rows without missing cells, and a mask of the rows that lack the source."""
         found, cells = self.training, _missing_cells(X)
         missing = np.asarray(cells.all(axis=1))
         filled = _with_medians(X, cells & ~missing[:, None], found.medians, self.kernel.name)
@@ -171,20 +178,20 @@ class WhereKnown(Wrapper, PairKind):
     def rows(self, X: Any, like: Any | None = None) -> Any:
         filled, missing = self._filled(np.asarray(X) if isinstance(X, list) else X)
         prepared = KernelSet([self.kernel]).prepare(filled, None if like is None else like.prepared)
-        # Where no row of the others lacks the source, what these are with one is not asked for.
+        # If none of the other rows lacks the source, the means are not used.
         means = np.zeros(len(missing))
         if like is None or like.missing.any():
             means = self._means(filled, missing)
         return _KnownRows(prepared, missing, means)
 
     def _means(self, filled: Any, missing: NDArray[np.bool_]) -> FloatArray:
-        """Return what rows are with one that lacks the source: means over the training rows."""
-        found, there = self.training, filled[~missing]
+        """Return the kernel between each row and a row that lacks the source, a mean."""
+        found, known = self.training, filled[~missing]
         means = np.full(len(missing), found.means.mean())
-        if found.has(there):
+        if found.has(known):
             means[~missing] = found.means
-        elif len(there):
-            means[~missing] = _means(self.kernel, there, found.rows)
+        elif len(known):
+            means[~missing] = _means(self.kernel, known, found.rows)
         return means
 
     def tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
@@ -208,7 +215,7 @@ class WhereKnown(Wrapper, PairKind):
         if (matrix := formula_of(terms, new, stored, xp)) is None:
             return None
         if missing.any():
-            # With a row that lacks the source, the mean over the training rows that have it.
+            # For a stored row that lacks the source: the mean over the training rows that have it.
             known = matrix[:, np.flatnonzero(~missing)]
             known = known if has_all else formula_of(terms, new, np.asarray(found.rows), xp)
             share = np.full((len(found.rows), 1), 1.0 / len(found.rows))
@@ -224,7 +231,7 @@ class WhereKnown(Wrapper, PairKind):
 
     @property
     def parameters(self) -> dict[str, float]:
-        return {}  # the mean would have to be differentiated
+        return {}  # derivatives of the mean are not implemented
 
     def __repr__(self) -> str:
         return f"WhereKnown({self.kernel!r})"
@@ -234,7 +241,7 @@ class WhereKnown(Wrapper, PairKind):
 
 
 def _missing_cells(X: Any) -> NDArray[np.bool_]:
-    """Return which cells are missing, of shape (n_rows, n_columns)."""
+    """Return a mask of the missing cells, of shape (n_rows, n_columns)."""
     cells = np.asarray(X)
     if cells.dtype == object:
         found = np.fromiter(map(is_missing, cells.ravel()), dtype=bool, count=cells.size)
@@ -254,25 +261,25 @@ def _known_rows(X: Any, name: str) -> tuple[Any, FloatArray | None]:
         )
     rows, medians = (X if is_dense(X) else np.asarray(X))[~missing], None
     if np.asarray(rows).dtype != object:
-        columns = np.where(cells[~missing].all(axis=0), 0.0, rows)  # 0 where nothing is known
+        columns = np.where(cells[~missing].all(axis=0), 0.0, rows)  # 0 in columns without any value
         medians = np.nanmedian(np.asarray(columns, dtype=np.float64), axis=0)
     return _with_medians(rows, cells[~missing], medians, name), medians
 
 
 def _with_medians(X: Any, cells: NDArray[np.bool_], medians: FloatArray | None, name: str) -> Any:
-    """Return rows with single missing cells filled, or raise an error where they are no numbers."""
+    """Replace single missing cells by medians; raise an error if columns are not numeric."""
     if not cells.any():
         return X
     if medians is None:
         row = int(cells.any(axis=1).argmax())
         raise InvalidInputError(
-            f"WhereKnown({name}) takes rows that lack all cells of its columns or, where these are "
-            f"not numbers, none. Row {row} lacks some. Fill them."
+            f"WhereKnown({name}) has columns that are not numeric, so a row must lack all of their "
+            f"cells or none. Row {row} lacks some. Impute them."
         )
     return np.where(cells, medians, X)
 
 
 def _means(kernel: Kernel, X: Any, training: Any) -> FloatArray:
-    """Return, for each row, the mean of the kernel with all training rows, tile by tile."""
+    """Return the mean over the training rows of the kernel with each row of X, in tiles."""
     shares = np.full((len(training), 1), 1.0 / len(training))
     return WeightedKernels([kernel], np.ones(1)).product(X, training, shares)[:, 0]

@@ -1,4 +1,4 @@
-"""Kernels of strings, sets, categories, histograms and identifiers: rows are prepared once each."""
+"""Kernels of strings, sets, categories, histograms and identifiers."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ from discernel.kernels.columns import as_cells, is_missing
 from discernel.kernels.pairs import non_negative
 from discernel.kernels.terms import Atom, PairKind, Term, Terms, View
 
-#: Counts of which at least this share is not 0 are multiplied as dense matrices, up to this many
-#: numbers: of few different items, such as the pieces of DNA.
+#: Counts with at least this share of nonzero entries, and at most this many entries, are multiplied
+#: as dense matrices, for example k-mers of DNA.
 _DENSE, _DENSE_ENTRIES = 0.1, 2**25
 
 
 class SimilarityKernel(Kernel, PairKind):
-    """A kernel of prepared rows; a subclass says by `rows` and `tile` which.
+    """A kernel that prepares rows by `rows` and computes matrices by `tile`.
 
-    It is its own pairwise matrix: what is prepared suits no other kernel.
+    The kernel is its own pairwise matrix, because other kernels cannot share the prepared rows.
     """
 
     @abstractmethod
     def rows(self, X: Any, like: Any | None = None) -> Any:
-        """Return rows as `tile` takes them."""
+        """Prepare rows for `tile`."""
 
     def _terms(self, view: View) -> Terms:
         return (Term(1.0, (Atom(self, view),)),)
@@ -57,21 +57,21 @@ class SimilarityKernel(Kernel, PairKind):
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-def _one_column(X: Any, who: str, what: str) -> list[Any]:
-    """Return the cells of rows that are one thing each, or raise a clear error."""
+def _one_column(X: Any, kernel: str, what: str) -> list[Any]:
+    """Return the cells of a single column; raise an error if there are more, or missing cells."""
     cells = as_cells(X)
     if cells.ndim == 2 and cells.shape[1] != 1:
         raise InvalidInputError(
-            f"{who} needs one column of {what}. Got {cells.shape[1]} columns. Name the column, as "
-            f"in {who.partition('(')[0]}(...).on('column')."
+            f"{kernel} needs one column of {what}. Got {cells.shape[1]} columns. Name the column: "
+            f"{kernel.partition('(')[0]}(...).on('column')."
         )
     column: list[Any] = (cells[:, 0] if cells.ndim == 2 else cells).tolist()
     if cells.dtype == object:
         for row, cell in enumerate(column):
             if is_missing(cell):
                 raise InvalidInputError(
-                    f"{who} needs {what}, one per row. Row {row} is missing. Fill it, or let the "
-                    f"row say nothing through this source: WhereKnown({who})."
+                    f"{kernel} needs {what}, one per row. Row {row} is missing. Impute it, or use "
+                    f"WhereKnown({kernel}), which ignores this source for rows without it."
                 )
     return column
 
@@ -81,9 +81,9 @@ def _one_column(X: Any, who: str, what: str) -> list[Any]:
 
 @dataclass(frozen=True, eq=False)
 class _Counted:
-    """How often each row has each item of the training rows.
+    """Counts of items in rows, one column for each item of the training rows.
 
-    ``sizes`` are the squares of the lengths of rows, items that no training row has included.
+    ``sizes`` are the squared norms of the counts, including items that no training row has.
     """
 
     counts: Any
@@ -92,7 +92,7 @@ class _Counted:
 
     @classmethod
     def of(cls, rows: Iterable[Iterable[Hashable]], like: _Counted | None) -> _Counted:
-        """Return counts of the items of every row; of the items of other rows, if there are any."""
+        """Count the items of every row; with ``like``, in the columns of these other counts."""
         items: dict[Hashable, int] = {}
         found = [[items.setdefault(item, len(items)) for item in row] for row in rows]
         ends = np.cumsum([0, *map(len, found)])
@@ -104,9 +104,9 @@ class _Counted:
         if like is None:
             return cls(counts, sizes, items)
         shared = [(place, like.items[item]) for item, place in items.items() if item in like.items]
-        here, there = np.array(shared, dtype=np.intp).reshape(-1, 2).T
-        some = counts[:, here]
-        moved = some.data, there[some.indices], some.indptr
+        old, new = np.array(shared, dtype=np.intp).reshape(-1, 2).T
+        some = counts[:, old]
+        moved = some.data, new[some.indices], some.indptr
         shape = len(found), max(1, len(like.items))
         return cls(sp.csr_array(moved, shape=shape), sizes, like.items)
 
@@ -114,7 +114,7 @@ class _Counted:
         return _Counted(self.counts[rows], self.sizes[rows], self.items)
 
     def products(self, other: _Counted | None) -> FloatArray:
-        """Return the inner products of these counts and others."""
+        """Return the inner products between these counts and other counts."""
         left, right = self.counts, self.counts if other is None else other.counts
         if _is_dense(left) and _is_dense(right):
             left, right = left.toarray(), right.toarray()
@@ -122,24 +122,24 @@ class _Counted:
 
 
 def _is_dense(counts: Any) -> bool:
-    """Whether sparse counts are multiplied faster, zeros and all."""
+    """Whether sparse counts are multiplied faster as dense matrices."""
     entries = counts.shape[0] * counts.shape[1]
     return is_sparse(counts) and _DENSE * entries < counts.nnz and entries < _DENSE_ENTRIES
 
 
 class _StringKernel(SimilarityKernel):
-    """⟨φ(x), φ(z)⟩ / (‖φ(x)‖ ‖φ(z)‖), where φ counts the pieces of a string."""
+    """⟨φ(x), φ(z)⟩ / (‖φ(x)‖ ‖φ(z)‖), where φ counts the substrings of a string."""
 
     takes_any_rows = True
     takes_sparse = False
     normalize: bool
 
     def _lengths(self) -> range:
-        """Return the lengths of pieces."""
+        """Return the lengths of the substrings."""
         raise NotImplementedError
 
     def _text(self, string: str) -> str:
-        """Return a string as its pieces are counted."""
+        """Normalize a string before its substrings are counted."""
         return string
 
     def _pieces(self, row: int, string: Any) -> list[Hashable]:
@@ -156,7 +156,7 @@ class _StringKernel(SimilarityKernel):
         counted = _Counted.of([self._pieces(*each) for each in enumerate(strings)], like)
         if not self.normalize:
             return counted
-        # Also new strings are divided by all their pieces, not only by those seen in training.
+        # New strings are normalized by all their substrings, not only by those seen in training.
         sizes = counted.sizes
         factors = np.divide(1.0, np.sqrt(sizes), out=np.zeros_like(sizes), where=sizes > 0)
         shares = sp.csr_array(counted.counts.multiply(factors[:, None]))
@@ -246,7 +246,7 @@ class NGram(_StringKernel):
         ends = [self.n, self.n] if np.ndim(self.n) == 0 else list(self.n)  # type: ignore[arg-type]
         if not (len(ends) == 2 and all(map(is_whole, ends)) and ends[0] <= ends[1]):  # type: ignore[operator]
             raise InvalidInputError(
-                "The n of NGram must be an integer of at least 1, or the least and the most, such "
+                "The n of NGram must be an integer of at least 1, or a minimum and a maximum such "
                 f"as (2, 4). Got {self.n!r}."
             )
         if np.ndim(self.n):
@@ -262,7 +262,7 @@ class NGram(_StringKernel):
 
 
 class _SharedPart(SimilarityKernel):
-    """⟨x, z⟩ / (‖x‖² + ‖z‖² − ⟨x, z⟩), and 1 for two rows of nothing."""
+    """⟨x, z⟩ / (‖x‖² + ‖z‖² − ⟨x, z⟩), and 1 for two rows of zeros."""
 
     def rows(self, X: Any, like: Any | None = None) -> Any:
         X = self._checked(as_rows(X))
@@ -270,12 +270,12 @@ class _SharedPart(SimilarityKernel):
 
     @abstractmethod
     def _checked(self, X: Any) -> Any:
-        """Return rows of numbers, or raise an error that says which number may not be there."""
+        """Return rows of numbers; raise an error for a number that is not allowed."""
 
     def tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
         shared = X.products(Z)
         whole = np.add.outer(X.sizes, (X if Z is None else Z).sizes) - shared
-        # A difference of sizes that cancel is 0 or far from it: entries are counts.
+        # Entries are counts, so the difference is exactly 0 or far from 0.
         return np.asarray(np.divide(shared, whole, out=np.ones_like(shared), where=whole > 0))
 
     def diagonal(self, X: Any) -> FloatArray:
@@ -313,7 +313,7 @@ class Jaccard(_SharedPart):
     def __post_init__(self) -> None:
         if self.separator is not None and not (isinstance(self.separator, str) and self.separator):
             raise InvalidInputError(
-                f"The separator of Jaccard must be a text such as ';'. Got {self.separator!r}."
+                f"The separator of Jaccard must be text such as ';'. Got {self.separator!r}."
             )
 
     def rows(self, X: Any, like: Any | None = None) -> Any:
@@ -333,7 +333,7 @@ class Jaccard(_SharedPart):
             raise InvalidInputError(
                 f"{self!r} needs a set, list or tuple per row, or columns of 0 and 1. Row {row} "
                 f"holds {cell!r}."
-                + (" Say how it is divided: Jaccard(separator=';')." if is_text else "")
+                + (" Give the separator of its items: Jaccard(separator=';')." if is_text else "")
             ) from error
 
     def _checked(self, X: Any) -> Any:
@@ -341,14 +341,14 @@ class Jaccard(_SharedPart):
         strange = values[(values != 0) & (values != 1)]
         if len(strange):
             raise InvalidInputError(
-                f"{self!r} of columns of numbers needs 0 and 1, for what is in a set. Got "
+                f"{self!r} of numeric columns needs 0 and 1, for membership in a set. Got "
                 f"{strange[0]:g}. Tanimoto() takes counts."
             )
         return X
 
 
 def _is_numbers(X: Any) -> bool:
-    """Whether rows are columns of numbers, and not a sequence of sets."""
+    """Whether rows are numeric columns, not a sequence of sets."""
     if hasattr(X, "shape"):
         return is_sparse(X) or (len(X.shape) == 2 and as_cells(X).dtype != object)
     first = next(iter(X), ())
@@ -390,7 +390,7 @@ class Matching(SimilarityKernel):
     takes_sparse = False
 
     def check_rows(self, X: Any) -> None:
-        """Take whatever there is."""
+        """Accept all rows."""
 
     def rows(self, X: Any, like: Any | None = None) -> Any:
         cells = np.asarray(X)
@@ -490,7 +490,7 @@ class Lookup(SimilarityKernel):
                     "The rows and columns of the matrix of Lookup must have the same names in the "
                     f"same order. Got {keys[:3]}... and {list(frame.columns)[:3]}..."
                 )
-        matrix = np.array(self.matrix, dtype=np.float64)  # ours: nobody else can change it
+        matrix = np.array(self.matrix, dtype=np.float64)  # a copy that nobody else can change
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
             raise InvalidInputError(
                 "The matrix of Lookup must have one row and one column per item. Got the shape "
@@ -519,9 +519,9 @@ class Lookup(SimilarityKernel):
             if not isinstance(key, Hashable) or key not in self._places:
                 known = f"such as {self.keys[0]!r}" if self.keys else "the positions of its rows"
                 raise InvalidInputError(
-                    f"{self!r} has no row for {key!r}, which stands in row {row}. Its "
-                    f"{len(self.matrix)} identifiers are {known}. Compute the matrix with all "
-                    "items, those to be predicted too."
+                    f"{self!r} has no entry for {key!r} in row {row}. Its {len(self.matrix)} "
+                    f"identifiers are {known}. Compute the matrix with all items, including those "
+                    "to predict."
                 )
         return np.array([self._places[key] for key in column], dtype=np.intp)
 

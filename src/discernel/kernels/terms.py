@@ -1,8 +1,8 @@
 """The normal form of kernels: sums of products of functions of distances and inner products.
 
-Every kernel is k(x, z) = Σ c Π f(p(v(x), v(z))): numbers c times products of atoms, each of which
-is a function f of a pairwise matrix p, such as squared distances, of what a view v shows of rows.
-A kernel of which nothing more is known is one atom, whose pairwise matrix is the kernel itself.
+Every kernel is k(x, z) = Σ c Π f(p(v(x), v(z))): a sum of numbers c times products of atoms. An
+atom is a function f of a pairwise matrix p, such as squared distances. A view v selects and scales
+columns. An opaque kernel is one atom, whose pairwise matrix is the kernel matrix itself.
 Evaluation, gradients, devices, feature maps, explanations and exports read this form.
 """
 
@@ -28,10 +28,10 @@ from discernel.kernels.columns import (
     take_columns,
 )
 
-#: exp(−690) is 1e-300. Below it numbers are denormal, with which processors are ten times slower,
-#: also in every product and factorisation to come.
+#: Smallest exponent: exp(−690) is 1e-300. Smaller numbers would be denormal, which makes all later
+#: products and factorizations ten times slower.
 LEAST_EXPONENT = -690.0
-#: The same for tiles of single precision, of which the least normal number is 1e-38.
+#: The same for single precision, whose smallest normal number is 1e-38.
 LEAST_SINGLE_EXPONENT = -80.0
 
 #: An array of single or double precision.
@@ -42,14 +42,14 @@ Array = NDArray[Any]
 
 
 class Seen(NamedTuple):
-    """A view as numbers: it shows ``X[:, columns] * factors - origin``."""
+    """A view as arrays: ``X[:, columns] * factors - origin``."""
 
     columns: NDArray[np.intp]
     factors: FloatArray
     origin: FloatArray
 
     def of(self, X: Any) -> Any:
-        """Return what the view shows of rows, an array or rows that exports record."""
+        """Apply the view to rows: an array, or symbolic rows of an export."""
         shown = X[:, self.columns]
         shown = shown * self.factors if (self.factors != 1).any() else shown
         return shown - self.origin if self.origin.any() else shown
@@ -57,9 +57,10 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True)
 class View:
-    """What a kernel sees of rows: steps, and with what each of them is done.
+    """Steps that select and scale the columns of rows before a kernel is computed.
 
-    Some columns are taken, divided by spreads, multiplied by scales, or an origin is taken off.
+    A step is a name and its argument: take ``columns``, divide by ``spreads``, multiply by
+    ``scales`` or subtract an ``origin``.
     """
 
     steps: tuple[tuple[str, Any], ...] = ()
@@ -69,44 +70,44 @@ class View:
         return hash(self.steps)
 
     def __hash__(self) -> int:
-        # Computed once: a prediction looks views up some forty times, and they know every column.
+        # Cached: a prediction looks up views about forty times, and hashing visits every column.
         return self._hash
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"steps": self.steps}  # hashes of words differ between processes
+        return {"steps": self.steps}  # hashes of strings differ between processes
 
     def take(self, columns: Any) -> View:
-        """Return the view of some of these columns, chosen in any way."""
-        # Before Python 3.12, slices are no keys.
+        """Return the view of some of these columns, selected as in `Kernel.on`."""
+        # Before Python 3.12, slices are not hashable.
         fixed = ("slice", *columns.__reduce__()[1]) if isinstance(columns, slice) else columns
         return View((*self.steps, ("columns", fixed)))
 
     def divide(self, spreads: tuple[float, ...]) -> View:
-        """Return the view of these columns over their spreads; those of spread 0 become 0."""
+        """Return the view of these columns divided by spreads; columns of spread 0 become 0."""
         return View((*self.steps, ("spreads", spreads)))
 
     def scale(self, scales: tuple[float, ...] | None) -> View:
-        """Return the view of these columns times factors, without those of factor 0."""
+        """Return the view of these columns times scales, without columns of scale 0."""
         return self if scales is None else View((*self.steps, ("scales", scales)))
 
     def shift(self, origin: tuple[float, ...] | None) -> View:
-        """Return the view of these columns less an origin."""
+        """Return the view of these columns minus an origin."""
         return self if origin is None else View((*self.steps, ("origin", origin)))
 
     def of(self, X: Any) -> Any:
-        """Return what is seen of rows: an array, CSR or Table."""
+        """Apply the steps to rows: an array, CSR matrix or Table."""
         for step, by in self.steps:
             X = _STEPS[step](X, by)
         return X
 
     def of_both(self, X: Any, Z: Any | None) -> tuple[Any, Any | None]:
-        """Return what is seen of X and of Z; None for a Z that is seen the same as X."""
+        """Apply the steps to X and Z; return None instead of Z if Z is X."""
         if not self.steps:
             return X, Z
         return self.of(X), None if Z is None or Z is X else self.of(Z)
 
     def seen(self, n_columns: int) -> Seen:
-        """Return the view of so many columns as numbers."""
+        """Return the view as arrays, for rows with this many columns."""
         columns, factors, origin = np.arange(n_columns)[None, :], np.ones((1, n_columns)), None
         for step, by in self.steps:
             if step == "origin":
@@ -129,7 +130,7 @@ def _less_origin(X: Any, origin: tuple[float, ...]) -> Any:
     X = as_rows(X)
     if X.shape[1] != len(origin):
         raise InvalidInputError(
-            f"Rows must have {len(origin)} features, as those that the kernel was shifted by. "
+            f"Rows must have {len(origin)} features, like the training rows of the kernel. "
             f"Got {X.shape[1]}."
         )
     return as_dense(X) - np.array(origin)
@@ -147,7 +148,7 @@ _STEPS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 class OnDevice:
-    """Arrays of prepared rows on a device, or None, that are sliced together."""
+    """Arrays of prepared rows on a device (or None), sliced together."""
 
     def __init__(self, *arrays: Any) -> None:
         self.arrays = arrays
@@ -157,24 +158,24 @@ class OnDevice:
 
 
 class PairKind(ABC):
-    """What is computed of all pairs of rows: distances, inner products, or a whole kernel."""
+    """A function of all pairs of rows: distances, inner products, or an opaque kernel."""
 
-    #: What other array libraries and gradients know the matrix by; None: they do not.
+    #: Name for devices, gradients and feature maps; None if only NumPy can compute the matrix.
     kind: ClassVar[str | None] = None
-    #: Whether rows are prepared once, so that kernels share the matrix, tile by tile.
+    #: Whether rows are prepared once, so that kernels can share the tiles of the matrix.
     is_prepared: ClassVar[bool] = True
-    #: Whether a row has 0 with itself.
+    #: Whether the diagonal is 0.
     is_distance: ClassVar[bool] = False
-    #: Whether the entries are sums over columns, which can be differentiated by each of them.
+    #: Whether entries are sums over columns and can be differentiated by each column.
     is_sum: ClassVar[bool] = False
-    #: The h with which the part of a column, times s in both rows, is sʰ times what it was; None:
-    #: columns have no scales.
+    #: Degree h of homogeneity: scaling a column by s multiplies its part of an entry by sʰ. None if
+    #: columns cannot be scaled.
     homogeneity: ClassVar[int | None] = None
     #: Whether rows may have missing cells.
     takes_missing: bool = False
 
     def entries(self, X: Any, Z: Any | None = None) -> FloatArray:
-        """Return the matrix between the rows of X and Z, dense or CSR, or of X with itself."""
+        """Return the matrix between the rows of X and Z, or of X, for dense or CSR rows."""
         if Z is None or Z is X:
             return self.tile(self.rows(X), None, None)
         training = self.rows(Z)
@@ -182,34 +183,34 @@ class PairKind(ABC):
 
     @abstractmethod
     def diagonal(self, X: Any) -> FloatArray:
-        """Return the diagonal of ``entries(X)``, without the rest."""
+        """Return the diagonal of ``entries(X)`` without computing the matrix."""
 
     def rows(self, X: Any, like: Any | None = None) -> Any:
-        """Return dense rows, CSR or a Table as `tile` takes them, computed once, to be sliced.
+        """Prepare dense rows, CSR rows or a Table for `tile`. The result can be sliced.
 
-        ``like`` is what this method returned of the rows that these ones will meet.
+        ``like`` are the prepared rows of the other side of the matrix.
         """
         return X
 
     @abstractmethod
     def tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
-        """Return the matrix of what `rows` returned, a new one or ``out``."""
+        """Return the matrix between prepared rows, as a new array or in ``out``."""
 
     def single(self, rows: Any) -> Any | None:
-        """Return what `rows` returned, of single precision; None where that makes nothing fast."""
+        """Convert prepared rows to single precision; return None if that is not faster."""
         return None
 
     def put(self, rows: Any, device: Device, single: bool) -> Any:
-        """Return what `rows` returned as `tile_on` takes it, sent to a device, to be sliced.
+        """Copy prepared rows to a device for `tile_on`. The result can be sliced.
 
-        Without a `kind`, rows stay with NumPy.
+        Without a `kind`, rows stay NumPy arrays.
         """
         return rows if self.kind is None else OnDevice(device.put(rows, single=single))
 
     def tile_on(self, device: Device, X: Any, Z: Any, single: bool) -> Any:
-        """Return the matrix of what `put` returned, on the device.
+        """Return the matrix between rows from `put`, on the device.
 
-        By its `formula`; without a `kind`, it is made by NumPy and sent there.
+        It is computed by `formula` or, without a `kind`, by NumPy and copied.
         """
         if self.kind is None:
             return device.put(self.tile(X, Z, None), single=single)
@@ -217,23 +218,23 @@ class PairKind(ABC):
         return self.formula(left, right, device.functions, inf)
 
     def slope_sums(self, view: View, expansion: Any) -> Callable[[slice, Any], Any]:
-        """Return a function of some rows of an `Expansion` and their slopes.
+        """Return a function from rows of an `Expansion` and their slopes to sums of derivatives.
 
-        It returns Σ_j slope_ij coef_jc d_l(x_i, z_j), of shape (n_outputs, n_rows, n_columns),
-        where d_l is the derivative of the entries by a column as the view shows it.
+        The sums are Σ_j slope_ij coef_jc d_l(x_i, z_j), of shape (n_outputs, n_rows, n_columns),
+        where d_l is the derivative of the entries by a column of the view.
         """
         raise NotImplementedError
 
     def formula_rows(self, X: Any, xp: Any) -> Any:
-        """Return rows as `formula` takes them, by functions of the namespace ``xp``."""
+        """Prepare rows for `formula` with functions of the namespace ``xp``."""
         return X
 
     def formula(self, X: Any, Z: FloatArray, xp: Any, steepness: float) -> Any | None:
-        """Return the matrix between new rows X and stored rows Z for exports; None: it has none.
+        """Return the matrix between new rows X and stored rows Z; None if there is no formula.
 
-        X holds no numbers: the operators of X and the functions of ``xp`` write down what is to be
-        computed (`discernel.export.record.Recorder` lists them). ``steepness`` is the largest
-        derivative of the functions that are taken of the matrix, for the digits that these need.
+        In an export, X is symbolic: its operators and the functions of ``xp`` record the operations
+        (`discernel.export.record.Recorder` lists them). ``steepness`` is the largest derivative of
+        the functions of the matrix. It determines how accurate the entries must be.
         """
         return None
 
@@ -242,21 +243,21 @@ class PairKind(ABC):
 
 
 class PairFunction(ABC):
-    """A function of the entries of a pairwise matrix, which is left as it is.
+    """A function of the entries of a pairwise matrix, which it does not change.
 
-    A subclass is a frozen dataclass of its numbers.
+    A subclass is a frozen dataclass whose fields are numbers.
     """
 
-    #: The name of the function, without its numbers.
+    #: Name of the function, without its numbers.
     kind: ClassVar[str]
 
-    #: The rate of an exponential; None for other functions. Those of one kind are powers of each
-    #: other.
+    #: The rate of an exponential; None for other functions. Exponentials of one kind are powers of
+    #: each other.
     decay: float | None = None
 
     @property
     def steepness(self) -> float:
-        """The largest derivative by the entries of a pairwise matrix, in size."""
+        """The largest absolute derivative by the entries of a pairwise matrix."""
         return inf
 
     @property
@@ -266,22 +267,22 @@ class PairFunction(ABC):
 
     @abstractmethod
     def values(self, base: Any, xp: Any) -> Any:
-        """Return the values for an array of the namespace ``xp``, which exports record too."""
+        """Return the values for an array of the namespace ``xp``, or for symbolic rows."""
 
     @abstractmethod
     def slope(self, base: Any, xp: Any) -> tuple[Any, float]:
-        """Return the derivative by the entries of a pairwise matrix: a matrix, and its factor."""
+        """Return the derivative by the entries of a pairwise matrix, as a matrix and a factor."""
 
     def times(self, other: PairFunction) -> PairFunction | None:
-        """Return the product with another function of the same matrix; None: it is no function."""
+        """Return the product with another function of the same matrix if it has a closed form."""
         return None
 
     def write(self, base: Array, out: Array) -> None:
-        """Write the values for a matrix of NumPy to ``out``; override it to need no more memory."""
+        """Write the values for a NumPy matrix to ``out``. Override to save memory."""
         out[...] = self.values(base, np)
 
     def __call__(self, base: Any, xp: Any = np) -> Any:
-        """Return the values, by `write` for a matrix of NumPy."""
+        """Return the values, for a NumPy matrix by `write`."""
         if xp is not np:
             return self.values(base, xp)
         out = np.empty_like(base)
@@ -306,7 +307,7 @@ class Decay(PairFunction):
         return self.rate
 
     def distance(self, base: Any, xp: Any, out: Array | None = None) -> Any:
-        """Return what is multiplied by the rate: ``base`` itself, or by NumPy in ``out``."""
+        """Return the distance that the rate multiplies, here ``base``; NumPy may use ``out``."""
         return base
 
     def values(self, base: Any, xp: Any) -> Any:
@@ -334,15 +335,15 @@ class RootDecay(Decay):
 
     @property
     def steepness(self) -> float:
-        return inf  # next to distance 0
+        return inf  # at distance 0
 
     def distance(self, base: Any, xp: Any, out: Array | None = None) -> Any:
-        # On a device, rounding may leave less than 0.
+        # On a device, rounding may give negative distances.
         return np.sqrt(base, out=out) if xp is np else xp.sqrt(xp.clip(base, min=0.0))
 
     def slope(self, base: Any, xp: Any) -> tuple[Any, float]:
         distance, gram = self.distance(base, xp), self(base, xp)
-        # At distance 0 there is a tip and no derivative; 0 is the mean of those around it.
+        # Not differentiable at distance 0; 0 is the mean of the derivatives around it.
         apart, ones = distance > 0, xp.ones_like(distance)
         slope = xp.where(apart, gram, 0.0 * gram) / xp.where(apart, distance, ones)
         return slope, -0.5 * self.rate
@@ -386,7 +387,7 @@ IDENTITY = Monomial()
 
 @dataclass(frozen=True)
 class Atom:
-    """A function of a pairwise matrix of what is seen of rows."""
+    """A function of a pairwise matrix of a view of the rows."""
 
     pair: PairKind
     view: View
@@ -394,12 +395,12 @@ class Atom:
 
     @property
     def key(self) -> Key:
-        """What atoms have in common that share a pairwise matrix."""
+        """The pairwise matrix: atoms with the same key share it."""
         return self.pair, self.view
 
 
 class Term(NamedTuple):
-    """A number and the atoms whose product it multiplies; without atoms, a constant."""
+    """A factor times a product of atoms; a constant if there are no atoms."""
 
     factor: float
     atoms: tuple[Atom, ...]
@@ -407,12 +408,12 @@ class Term(NamedTuple):
 
 Key: TypeAlias = tuple[PairKind, View]
 Terms: TypeAlias = tuple[Term, ...]
-#: What belongs to pairwise matrices: rows as these take them, or the matrices.
+#: Prepared rows, or pairwise matrices, by their keys.
 Bases: TypeAlias = dict[Key, Any]
 
 
 def single_atom(terms: Terms) -> tuple[float, Atom] | None:
-    """Return the factor and atom of a kernel that is a number times one atom; None for others."""
+    """Return factor and atom if a kernel is a number times one atom, else None."""
     if len(terms) != 1 or len(terms[0].atoms) != 1:
         return None
     return terms[0].factor, terms[0].atoms[0]
@@ -426,7 +427,7 @@ def multiply(left: Terms, right: Terms) -> Terms:
 
 
 def _joined(atoms: Iterable[Atom]) -> tuple[Atom, ...]:
-    """Return atoms with the same product, of which no two are one function of one matrix."""
+    """Multiply atoms of the same pairwise matrix if their product is a function of it."""
     found: list[Atom] = []
     for atom in atoms:
         for place, other in enumerate(found):
@@ -440,7 +441,7 @@ def _joined(atoms: Iterable[Atom]) -> tuple[Atom, ...]:
 
 
 def raise_to(terms: Terms, exponent: int) -> Terms:
-    """Return the terms of a power of a kernel, by the binomial formula for sums."""
+    """Return the terms of a power of a kernel, for sums by the binomial theorem."""
     if len(terms) == 1 or exponent == 1:
         made = terms
         for _ in range(exponent - 1):
@@ -459,12 +460,12 @@ def raise_to(terms: Terms, exponent: int) -> Terms:
 
 
 def keys_of(terms: Sequence[Term]) -> tuple[Key, ...]:
-    """Return the pairwise matrices that terms are made of, each once."""
+    """Return the keys of the pairwise matrices of terms, without duplicates."""
     return tuple(dict.fromkeys(atom.key for term in terms for atom in term.atoms))
 
 
 def combine(terms: Sequence[Term], bases: Bases, xp: Any = np) -> Any:
-    """Return Σ c Π f(p) of pairwise matrices of any library, which are left as they are."""
+    """Return Σ c Π f(p) for pairwise matrices of any array library, without changing them."""
     total: Any = None
     for factor, atoms in terms:
         made: Any = None
@@ -477,9 +478,9 @@ def combine(terms: Sequence[Term], bases: Bases, xp: Any = np) -> Any:
 
 
 def matrix_of(terms: Terms, X: Any, Z: Any | None = None, known: Bases | None = None) -> FloatArray:
-    """Return the matrix of a kernel between the rows of X and of Z, without Z those of X.
+    """Return the kernel matrix between the rows of X and Z, without Z between the rows of X.
 
-    ``known`` holds distances and inner products of these rows; more are added.
+    ``known`` holds pairwise matrices that were computed before. New ones are added.
     """
     bases: Bases = {}
     for pair, view in keys_of(terms):
@@ -491,8 +492,8 @@ def matrix_of(terms: Terms, X: Any, Z: Any | None = None, known: Bases | None = 
 
 
 def diagonal_of(terms: Terms, X: Any) -> FloatArray:
-    """Return the value of every row with itself, of shape (n_rows,)."""
-    # Where rows are at distance 0 from themselves, their columns need not be looked at.
+    """Return k(x, x) for every row of X, of shape (n_rows,)."""
+    # The distance of a row to itself is 0, whatever its columns.
     bases = {
         (pair, view): np.zeros(n_rows(X)) if pair.is_distance else pair.diagonal(view.of(X))
         for pair, view in keys_of(terms)
@@ -501,9 +502,9 @@ def diagonal_of(terms: Terms, X: Any) -> FloatArray:
 
 
 def formula_of(terms: Sequence[Term], X: Any, Z: FloatArray, xp: Any) -> Any | None:
-    """Return the matrix between new rows X, without numbers, and stored rows Z, for exports.
+    """Return the kernel matrix between symbolic rows X and stored rows Z, for exports.
 
-    `PairKind.formula` says what X and ``xp`` are. None: a part of the kernel has no formula.
+    X and ``xp`` are those of `PairKind.formula`. Return None if an atom has no formula.
     """
     atoms = [atom for term in terms for atom in term.atoms]
     bases: Bases = {}

@@ -1,4 +1,4 @@
-"""Σ c_i k_i of several kernels, a tile at a time: what they have in common is computed once."""
+"""Weighted sums of kernels, Σ c_i k_i, computed in tiles."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ import numpy as np
 
 from discernel.arrays import Buffers, Device, FloatArray, in_threads, larger_tiles, n_rows
 from discernel.exceptions import InvalidInputError
-from discernel.kernels.base import Combination, Kernel
+from discernel.kernels.base import Kernel
+from discernel.kernels.composites import Combination
 from discernel.kernels.evaluate import KernelSet, is_dense
 from discernel.kernels.expansion import Expansion, squared_gradient
 from discernel.kernels.pairs import check_shape
 from discernel.kernels.terms import Term
 
-#: Rows and entries of a tile of dense rows: 512 KiB, of which a core holds four in its cache.
+#: Rows and entries of a tile of dense rows: 512 KiB, so that four fit into the cache of a core.
 _TILE_ROWS, _TILE_ENTRIES = 256, 2**16
-#: Bytes of one matrix between some new rows and all training rows, of kernels that are not
-#: computed in tiles; more rows are taken in turns.
+#: Bytes of a block of new rows and all training rows, for kernels that are not computed in tiles.
 _BLOCK_BYTES = 16 * 2**20
-#: Entries of all kernels together, some milliseconds of work, from which on threads pay.
+#: Entries of all kernels together, some milliseconds of work, from which threads are used.
 _THREADED_ENTRIES = 2**20
 
-#: What is done with Σ c_i k_i between some new rows and some training rows, which may be changed;
-#: a thread goes through all training rows, from the first on, with the same buffers.
+#: Function that processes a tile of Σ c_i k_i, given new rows and training rows, and may change it.
+#: A thread visits all training rows in order, with the same buffers.
 Use = Callable[[slice, slice, FloatArray, Buffers], None]
 
 
 @dataclass(frozen=True)
 class WeightedKernels:
-    """Σ c_i k_i as one kernel that is never held as more than a tile of each.
+    """Weighted sum of kernels, Σ c_i k_i, computed in tiles.
 
     Attributes
     ----------
     kernels : list of Kernel
         The kernels, resolved.
     coefficients : ndarray of shape (n_kernels,)
-        Their factors.
+        The factors c_i.
     """
 
     kernels: list[Kernel]
@@ -52,7 +52,7 @@ class WeightedKernels:
         return out
 
     def write(self, X: Any, Z: Any, out: FloatArray) -> None:
-        """Write the matrix between the rows of X and of Z to ``out``, or raise a clear error."""
+        """Write the matrix between the rows of X and Z to ``out``; raise an error if not finite."""
         out[:] = 0.0
 
         def use(rows: slice, columns: slice, matrix: FloatArray, _: Buffers) -> None:
@@ -64,10 +64,10 @@ class WeightedKernels:
     def product(
         self, X: Any, Z: Any, vectors: FloatArray, *, sum_to_zero: bool = False
     ) -> FloatArray:
-        """Return the matrix between the rows of X and of Z times ``vectors``.
+        """Return the matrix between the rows of X and Z times ``vectors``, without storing it.
 
-        In memory that grows by the result only. If the vectors sum to zero, what all entries of a
-        row share loses no digits.
+        With ``sum_to_zero``, the vectors sum to 0. A constant is then subtracted from each row of
+        the matrix, which does not change the product and saves digits.
         """
         out = np.zeros((n_rows(X), vectors.shape[1]))
 
@@ -84,7 +84,7 @@ class WeightedKernels:
         return out
 
     def diagonal(self, X: Any) -> FloatArray:
-        """Return the value of every row of X with itself, of shape (n_rows_X,)."""
+        """Return Σ c_i k_i(x, x) for every row of X, of shape (n_rows_X,)."""
         total = np.zeros(n_rows(X))
         for factor, kernel in zip(self.coefficients, self.kernels, strict=True):
             total += factor * kernel.diagonal(X)
@@ -95,8 +95,8 @@ class WeightedKernels:
     ) -> FloatArray:
         """Return the mean over the rows x of X of Σ_c (∂f_c/∂x_l)², of shape (n_features,).
 
-        As `Kernel.squared_gradient`, of f_c(x) = Σ_j coef_jc Σ_i c_i k_i(x, z_j). Kernels that
-        share distances cost little more than one. It is computed on a device if one is given.
+        As `Kernel.squared_gradient` for f_c(x) = Σ_j coef_jc Σ_i c_i k_i(x, z_j), optionally on a
+        device. Several kernels that share distances cost little more than one.
         """
         terms = [
             Term(float(factor) * each, atoms)
@@ -108,11 +108,11 @@ class WeightedKernels:
     # ---- tiles -------------------------------------------------------------------------------
 
     def each_tile(self, X: Any, Z: Any, n_columns: int, use: Use) -> None:
-        """Call ``use`` with Σ c_i k_i, a part of it at a time; the parts add up.
+        """Call ``use`` with parts of Σ c_i k_i, which sum to the whole.
 
-        A block of new rows is the work of one thread. Kernels made of distances or inner products
-        of dense rows are computed tile by tile, others on all training rows at once. For
-        precomputed kernels, there are ``n_columns`` training rows and Z is None.
+        Each block of new rows is processed by one thread. Kernels of distances or inner products
+        of dense rows are computed in tiles, other kernels for all training rows at once. For
+        precomputed kernels, ``n_columns`` is the number of training rows, and Z is None.
         """
         kernels, m, factors = KernelSet(self.kernels), n_columns, self.coefficients
         shared = [i for i in range(len(self.kernels)) if i not in kernels.direct]
@@ -128,12 +128,12 @@ class WeightedKernels:
             for position in kernels.direct:
                 kernel = self.kernels[position]
                 matrix = check_shape(kernel, kernel(X[rows], Z), (rows.stop - rows.start, m))
-                with _not_finite_is_found_later():
+                with _ignore_not_finite():
                     use(rows, slice(0, m), matrix * factors[position], buffers)
             for tile in slices(rows, height) if shared else ():
                 new = together.prepare(X[tile], training)
                 for columns in slices(slice(0, m), width):
-                    with _not_finite_is_found_later():
+                    with _ignore_not_finite():
                         total = together.weighted_sum(
                             factors[shared], new, training[columns], buffers
                         )
@@ -143,11 +143,11 @@ class WeightedKernels:
         in_threads(work, blocks, [Buffers() for _ in range(min(n_threads, len(blocks)))])
 
     def check_finite(self, X: Any, Z: Any, results: FloatArray) -> None:
-        """Raise an error that names the kernel because of which results are not finite.
+        """Raise an error that names a kernel with NaN or infinite values.
 
-        Results of shape (n_rows_X, n) are NaN or infinite in the rows of a kernel that is.
+        ``results``, of shape (n_rows_X, n), are not finite in the rows of such values.
         """
-        with _not_finite_is_found_later():
+        with _ignore_not_finite():
             if np.isfinite(results.sum()):
                 return
         row = int(np.argmin(np.isfinite(results).all(axis=1)))
@@ -162,11 +162,12 @@ class WeightedKernels:
                 )
 
 
-def _not_finite_is_found_later() -> np.errstate:
+def _ignore_not_finite() -> np.errstate:
+    """Ignore overflow and NaN in NumPy; `check_finite` reports them."""
     return np.errstate(invalid="ignore", over="ignore")
 
 
 def slices(rows: slice, step: int) -> list[slice]:
-    """Return the parts of a slice, ``step`` rows each but the last."""
+    """Split a slice into parts of ``step`` rows; the last part may be shorter."""
     starts = range(rows.start, rows.stop, step)
     return [slice(start, min(start + step, rows.stop)) for start in starts]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import Buffers, FloatArray
-from discernel.kernels.base import Combination
+from discernel.kernels.composites import Combination
 from discernel.kernels.evaluate import KernelSet, add_up
 from discernel.kernels.terms import Key, Term
 from discernel.kernels.weighted import WeightedKernels

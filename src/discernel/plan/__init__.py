@@ -1,4 +1,4 @@
-"""Which bank a fit is computed with, in which stages, and what they will take."""
+"""Choice of the bank and the stages of a fit, with forecasts of time and memory."""
 
 from discernel.plan.costs import Problem, Stage
 from discernel.plan.plan import (

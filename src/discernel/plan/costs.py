@@ -1,7 +1,7 @@
-"""The costs of a fit by each bank, in passes over the kernels, factorisations and products.
+"""Forecasts of the time and memory of a fit with each bank.
 
-Counts, not times: `Speed` turns them into seconds. They are rough on purpose; forecasts are meant
-to be right within a factor of two, and `benchmarks/forecasts.py` says whether they are.
+The work of a fit is counted in kernel entries and operations; `Speed` converts them to seconds.
+Forecasts are meant to be right within a factor of two; `benchmarks/forecasts.py` measures that.
 """
 
 from __future__ import annotations
@@ -21,106 +21,106 @@ from discernel.kernels.features import n_landmarks
 from discernel.plan.speed import Speed, device_product_rate, measure_device, measure_speed
 from discernel.progress import in_words
 
-#: Operations of the choice on 1,000 rows, the power of rows that they grow with, columns that make
-#: it twice as dear, and the jobs that share the work, of which each has a thread.
+#: Operations of the selection of kernels on 1,000 rows, their growth as a power of the rows, the
+#: number of columns that doubles them, and the number of parallel jobs, with one thread each.
 _CHOICE, _CHOICE_POWER, _CHOICE_COLUMNS, _CHOICE_JOBS = 1.55e11, 1.8, 200.0, 5
-#: Operations of looking for λ, on so many rows; with fewer, λ is that of the choice.
+#: Operations of the search for λ on 1,500 rows; with fewer rows, the selection has found λ.
 _LAMBDA, _LAMBDA_ROWS = 2.2e10, 1500
-#: The share of the work of a program, and of the choice, that is left where weights stay equal.
+#: Share of the work of a program, and of the selection, that remains with equal weights.
 _UNLEARNED, _UNCHOSEN = 0.6, 0.4
-#: Passes over all tiles that one iterative solve takes with its leave-one-out, for the λ of the
-#: default on 1,500 rows and for that of a criterion; and what a criterion does on a part of the
-#: rows first. More rows have a smaller λ: 9,000 took 33 passes with the λ of 1,500 of them, 43 with
-#: half of it and 58 with a fifth.
+#: Passes over all tiles of one iterative solve with its leave-one-out errors, for the default's λ
+#: on 1,500 rows and their growth as a power of the rows; passes for a criterion; and operations of
+#: a criterion on a subset of the rows. λ decreases with the number of rows: 9,000 rows took 33
+#: passes with the λ of 1,500 rows, 43 with half of it and 58 with a fifth.
 _PASSES, _PASSES_POWER, _PROGRAM_PASSES, _PART = 33.0, 0.2, 12.0, 2e11
-#: The rank of what steers it.
-_STEERING = 1000
-#: What further rounds of the metric take where features are summed up, and the search for landmarks
-#: where they are kept: operations, on a sample.
+#: Rank of the preconditioner.
+_PRECONDITIONER_RANK = 1000
+#: Operations, on a sample, of further rounds of learning column scales if features are summed, and
+#: of the search for landmarks if they are stored.
 _REFINING, _SEARCHING = 2.8e11, 4.8e10
-#: Operations in units of rank³, of factorisations, and of n_samples · rank², of products: for
-#: features that are kept, of one sum of kernels or of all; and for sums of them.
+#: Operations in units of rank³ (factorizations) and of n_samples · rank² (products): for stored
+#: features of one sum of kernels or of all kernels, and for summed features.
 _KEPT_SUM, _KEPT_ALL, _SUMMED = (20.0, 11.0), (8.0, 6.0), (80.0, 3.0)
-#: Operations of one program on 1,000 rows, and the power of rows that they grow with, beside its
-#: factorisations.
+#: Operations of one program on 1,000 rows, without its factorizations, and their growth as a power
+#: of the rows.
 _PROGRAM, _PROGRAM_POWER = 6e9, 1.5
-#: Seconds that Python takes for any fit: 500 rows with equal weights took 0.15 s where all else was
-#: 0.04 s. What is chosen has its own in its operations.
+#: Seconds of Python code in any fit: 500 rows with equal weights took 0.15 s, of which the counted
+#: work was 0.04 s. For the selection of kernels, Python code is included in its operations.
 _PYTHON = 0.06
-#: Seconds that a fit takes however fast the device is, and a choice of kernels on top of that.
+#: Seconds of a fit on a device that do not depend on its speed, and those of a selection.
 _DELAY, _DELAY_OF_CHOICE = 0.3, 0.7
-#: From so many rows on an exact fit computes importances, from another factorisation and no more
-#: than so many rows: entries that they take per row and column.
+#: Rows from which an exact fit computes importances with another factorization; the rows and matrix
+#: entries that importances use at most; and the time of an entry relative to a kernel entry.
 _DEFERRED, _IMPORTANCE_ROWS, _IMPORTANCE_ENTRIES, _IMPORTANCE = 2000, 500, 2**22, 0.65
-#: Up to so many rows, how much longer a fit takes that learns again without each fold: of the
-#: default, and of given kernels. Then the same of all others. Those of the default were 1.2, 1.3,
-#: 1.4, 1.6 and 1.1 at 300, 600, 1,000, 1,200 and 2,000 rows.
+#: Factors of the time of a fit that learns again without each fold, up to 600 and 2,000 rows, for
+#: the default and for given kernels; then the factors for more rows. Those of the default were
+#: measured as 1.2, 1.3, 1.4, 1.6 and 1.1 at 300, 600, 1,000, 1,200 and 2,000 rows.
 _HELD_OUT = {600: (1.3, 5.0), 2000: (1.6, 2.7)}
 _HELD_OUT_OF_MANY = (1.1, 1.3)
-#: Rows of the sample that is looked at here, where all rows are summed up on a device.
+#: Rows of the sample on the host if features of all rows are summed on a device.
 _SAMPLE = 10_000
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A fit to be planned: kernels, rows, limits and device."""
+    """The fit to be planned: kernels, rows, limits and device."""
 
-    #: The candidates, resolved, and the training rows, or some of them.
+    #: The candidates, resolved, and the training rows or a sample of them.
     kernels: Sequence[Kernel]
     X: Any
     #: The number of training rows.
     n_rows: int
-    #: Whether the default chooses its kernels first, and how many times weights are learned on all
-    #: rows; 0: they are known before.
+    #: Whether the default selects its kernels first, and how many times weights are learned on all
+    #: rows (0 if they are known).
     chooses: bool
     n_programs: float
-    #: Whether kernels can be approximated: they are of rows, and known to be kernels.
+    #: Whether kernels can be approximated: not precomputed, and positive semidefinite.
     approximable: bool = True
-    #: The bank that the user asks for, its rank, and the room for kernel matrices or features.
+    #: The bank that the user asks for, its rank, and the memory for kernel matrices or features.
     asked: str = "auto"
     rank: int | None = None
     memory: float = CACHE_BYTES
-    #: Whether weights are learned once, with a given λ.
+    #: Whether weights are learned only once, with a given λ.
     few_passes: bool = False
-    #: Whether weights and metric are learned, or equal; and learned again without each fold.
+    #: Whether weights and column scales are learned, and whether again without each fold.
     learns: bool = True
     holds_out: bool = False
-    #: The seconds that an exact fit may take; more, where the user has a larger limit.
+    #: Seconds that an exact fit may take, or the time limit of the user if larger.
     patience: float = 600.0
     #: Whether rows come in chunks.
     in_chunks: bool = False
-    #: Where the fit is computed, None: here; and whether features of a low rank can be summed up,
-    #: on a device too, which they are not where λ differs by class.
+    #: The device, or None for the host; whether features of low rank can be summed; and whether λ
+    #: differs between classes, in which case they are not summed.
     device: Device | None = None
     sums: bool = False
     balanced: bool = False
-    #: Whether time and memory are forecast, which those of few rows need not be.
+    #: Whether time and memory are forecast, which is not needed for few rows.
     forecasts: bool = True
-    #: The rates that were measured; all parts of a problem share them.
+    #: Measured rates, shared by copies of the problem.
     speeds: dict[str, Speed] = field(default_factory=dict)
 
     @property
     def cache_bytes(self) -> float:
-        """The room for a stack of kernel matrices."""
-        # One program takes some ten passes, in which a large stack does not earn its page faults.
+        """The memory for stored kernel matrices."""
+        # One program takes about ten passes, too few to pay for the page faults of a large stack.
         return self.memory / 4 if self.few_passes else self.memory
 
     @property
     def low_rank(self) -> int:
-        """The total rank where that is low: the user's, or the usual one for so many rows."""
+        """The total rank of a fit of low rank: that of the user, or the default."""
         sums = self.in_chunks or (self.device is not None and not self.balanced)
         if self.rank is not None or self.forecasts or sums:
             return self.rank or n_landmarks(self.n_rows)
         rank = default_rank(self.n_rows, self.memory)
-        return max(rank, len(self.kernels)) if self.n_programs else rank  # one or more for each
+        return max(rank, len(self.kernels)) if self.n_programs else rank  # at least 1 per kernel
 
     @property
     def n_columns(self) -> int:
-        """The columns of the rows; of objects, one."""
+        """The number of columns; 1 for rows of objects."""
         return int((*self.X.shape, 1)[1])
 
     def speed(self, where: str) -> Speed:
-        """Return the rates ``"here"`` or on the ``"device"``, measured once."""
+        """Return the rates of the host (``"here"``) or the ``"device"``, measured once."""
         if where not in self.speeds:
             device = None if where == "here" else self.device
             self.speeds[where] = (
@@ -133,7 +133,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Stage:
-    """A fit as it is planned and, once it was run, what it took.
+    """A stage of a fit: the plan and, after it was run, the time.
 
     Attributes
     ----------
@@ -141,28 +141,29 @@ class Stage:
         The bank: ``"dense"``, ``"tiled"``, ``"factored"``, ``"iterative"``, ``"lowrank"``,
         ``"distributed"``, ``"device"`` or ``"stream"``.
     n_rows : int
-        The training rows.
+        The number of training rows.
     reason : str
-        Why, in a few words.
+        Why this bank was chosen.
     seconds : float
-        The time that it took; before it is run its forecast, mostly right within a factor of two,
-        or NaN.
+        The time of the stage; before it is run the forecast, usually right within a factor of
+        two, or NaN.
     n_bytes : float
-        The forecast of the memory beside the training rows.
+        The forecast of the memory, without the training rows.
     rank : int or None
-        The total rank where that is low.
+        The total rank of a bank of low rank.
     learns : bool
-        Whether weights are learned; False: they are equal.
+        Whether weights are learned, or equal.
     forecast : float or None
-        The seconds that were expected; None without a forecast, or before it is run.
+        The forecast of the seconds; None without a forecast, or before the stage is run.
     finished : bool or None
-        Whether it ended in time; if not, the model is that of the stage before. None: not yet run.
+        Whether the stage ended in time; if not, the model is that of the stage before. None before
+        the stage is run.
     is_whole : bool
-        Whether all was done that a fit without a time limit does.
+        Whether this is the full fit, as without a time limit.
     sums : bool
-        Whether features of a low rank are summed up, chunk by chunk, instead of kept.
+        Whether features of low rank are summed in chunks instead of stored.
     exact : str
-        The bank of kernels that are learned on the way: without each fold, or on a sample.
+        The bank for folds and samples.
     """
 
     kind: str
@@ -180,12 +181,12 @@ class Stage:
 
     @property
     def is_forecast(self) -> bool:
-        """Whether time and memory were forecast, as those of few rows are not."""
+        """Whether time and memory were forecast."""
         return not math.isnan(self.seconds)
 
     @property
     def what(self) -> str:
-        """The rows, the bank and its rank, in words."""
+        """The rows, the bank and its rank as text."""
         rank = "" if self.rank is None else f", rank {self.rank:,}"
         equal = "" if self.learns else ", equal weights"
         return f"{self.n_rows:,} rows: bank={self.kind!r}{rank}{equal}"
@@ -200,21 +201,21 @@ class Stage:
 
 
 def exact_bytes(n_rows: float, n_stored: int = 0) -> float:
-    """Return the bytes of an exact fit: two matrices of all rows, and those of stored kernels."""
+    """Return the bytes of an exact fit: two matrices and the stored kernel matrices."""
     return 8.0 * (2.0 + n_stored) * n_rows**2
 
 
 def forecast(problem: Problem, kind: str, reason: str = "asked for") -> Stage:
-    """Return the time and memory of a fit with some bank, here or on the device of the problem.
+    """Forecast the time and memory of a fit with a bank, on the host or the device.
 
     Parameters
     ----------
     problem : Problem
-        What is to be fitted.
+        The fit.
     kind : str
         The bank.
     reason : str
-        Why.
+        The reason for the bank.
     """
     n, device = problem.n_rows, problem.device
     if not problem.forecasts:
@@ -238,13 +239,13 @@ def forecast(problem: Problem, kind: str, reason: str = "asked for") -> Stage:
 
 def _forecast_on_device(problem: Problem, device: Device) -> Stage:
     n, refined, speed = problem.n_rows, is_refined(problem.n_rows), problem.speed("device")
-    # The λ of the default is mostly too small for a coarse diagonal of the inverse.
+    # The default's λ is usually too small for a single-precision diagonal of the inverse.
     precise = refined and problem.chooses
     needed = factor_bytes(n, single=refined and not precise)
     fits = problem.asked != "iterative" and has_room(device, needed)
     seconds, n_bytes = _cost(problem, "tiled" if fits else "iterative", speed)
     seconds += _DELAY + (_DELAY_OF_CHOICE if problem.chooses else 0.0)
-    if fits and precise:  # one more factorisation, and as much again for the inverse
+    if fits and precise:  # one more factorization, and the same work for the inverse
         double = replace(speed, product=device_product_rate(device, single=False))
         seconds += 2.0 * n**3 / 3.0 / double.factorisation(n)
     how = "factored" if fits else "by conjugate gradients"
@@ -253,11 +254,11 @@ def _forecast_on_device(problem: Problem, device: Device) -> Stage:
 
 
 def _cost(problem: Problem, kind: str, speed: Speed, rank: int = 0) -> tuple[float, float]:
-    """Return the seconds and the bytes of a fit, by the speed of what computes it."""
+    """Return the seconds and the bytes of a fit at a speed."""
     n, learns = float(problem.n_rows), problem.learns
     entries, factored, size, multiplied, n_bytes = _count_work(problem, kind, rank)
     chosen = 0.0
-    if problem.chooses:  # metric, kernels and λ, on some of the rows
+    if problem.chooses:  # column scales, kernels and λ, on a subset of the rows
         s = min(n, rows_to_choose_on(int(n)) if learns else FIRST_ROWS)
         chosen = (
             _CHOICE * (s / 1000.0) ** _CHOICE_POWER * (1.0 + problem.n_columns / _CHOICE_COLUMNS)
@@ -279,10 +280,10 @@ def _cost(problem: Problem, kind: str, speed: Speed, rank: int = 0) -> tuple[flo
 
 
 def _count_work(problem: Problem, kind: str, rank: int) -> tuple[float, float, float, float, float]:
-    """Return the work of a fit with a bank, without a choice of kernels.
+    """Return the work of a fit with a bank, without the selection of kernels.
 
-    Entries of all kernels, operations of factorisations, the rows of what is factored, operations
-    of products, and the bytes that are held at a time.
+    Returns the entries of all kernels, the operations of factorizations, the rows of the factored
+    matrix, the operations of products, and the peak memory in bytes.
     """
     n, r = float(problem.n_rows), float(min(rank, problem.n_rows))
     p = problem.n_programs * (1.0 if problem.learns else _UNLEARNED)
@@ -297,14 +298,15 @@ def _count_work(problem: Problem, kind: str, rank: int) -> tuple[float, float, f
         multiplied = square * n * r * r + (0.0 if p else _REFINING)
         return n * r, cube * r**3, r, multiplied, 64.0 * r * r + 2.0 * CACHE_BYTES
     if kind in ("iterative", "distributed"):
-        steering = min(float(_STEERING), n)
+        rank_of_preconditioner = min(float(_PRECONDITIONER_RANK), n)
         passes = _PASSES * max(1.0, n / _LAMBDA_ROWS) ** _PASSES_POWER
         passes = passes if p == 0 else 5.0 + _PROGRAM_PASSES * p
-        multiplied = 2.0 * n * steering**2 + _PART * p
-        return passes * n * n / 2.0 + n * steering, 0.0, n, multiplied, 16.0 * n * steering
-    # Learning takes two or three factorisations and some passes, of n_samples²/2 entries each. The
-    # discriminant takes one of each, and about another one for the diagonal of the inverse.
-    # Importances take one more of each.
+        multiplied = 2.0 * n * rank_of_preconditioner**2 + _PART * p
+        entries = passes * n * n / 2.0 + n * rank_of_preconditioner
+        return entries, 0.0, n, multiplied, 16.0 * n * rank_of_preconditioner
+    # Learning takes two or three factorizations, and some passes of n_samples²/2 entries each. The
+    # discriminant takes one of each, and about another factorization for the diagonal of the
+    # inverse. Importances take one more of each.
     stored, more = len(problem.kernels) if kind == "dense" else 0, 1.0 if n > _DEFERRED else 0.0
     changed = min(_IMPORTANCE_ROWS * n, _IMPORTANCE_ENTRIES) * problem.n_columns
     passes = (2.0 if stored else 2.0 + 8.0 * p) + more

@@ -1,4 +1,4 @@
-"""Which bank a fit is computed with, and in which stages: the only place that decides."""
+"""All decisions on the bank and the stages of a fit."""
 
 from __future__ import annotations
 
@@ -19,41 +19,41 @@ from discernel.kernels import Kernel
 from discernel.plan.costs import Problem, Stage, exact_bytes, forecast
 from discernel.progress import in_words
 
-#: Rows of the sample that kernels, metric and weights are learned on where features are summed up.
+#: Rows of the sample for learning kernels, column scales and weights if features are summed.
 LEARNED_ON = 3_000
-#: Below this many rows nothing is worth a forecast, which takes a tenth of a second, or a choice:
-#: here, and on a device.
+#: Number of rows, on the host and on a device, below which a forecast (0.1 s) and a choice of bank
+#: are not worth their time.
 FEW_ROWS, _FEW_ROWS_ON_DEVICE = 2000, 30_000
-#: From this many kernels on it is worth trying whether their ranks are low.
+#: Number of kernels from which their ranks are estimated.
 _MANY = 64
-#: The reasons for a bank that was not asked for by name.
+#: Reasons for banks chosen by bank="auto".
 _REASONS = {"dense": "all matrices fit into the cache", "factored": "kernels of low rank"}
-#: The share of the memory that a fit may take.
+#: Share of the memory limit that a fit may use.
 _SHARE = 0.8
-#: The least rank that is worth a fit.
+#: Smallest rank of a fit.
 _LEAST_RANK = 200
-#: Up to so many rows, a factorisation is faster than iterations.
+#: Number of rows up to which a factorization is faster than conjugate gradients.
 _FACTORED = 4000
-#: Rows of the first stage, with equal weights: on any machine a part of a second.
+#: Rows of the first stage, with equal weights: less than a second on any machine.
 FIRST_STAGE_ROWS = 500
-#: Rows of stages of some rows.
+#: Rows of intermediate stages.
 _SIZES = (1000, 2000, 4000, 8000, 16_000)
-#: Low ranks of stages between the first and the whole, and how many times as many rows make one
-#: worth it: with fewer, all rows take no longer, and some of them less.
+#: Ranks of intermediate stages of low rank, and the least number of rows in multiples of the rank:
+#: with fewer rows, an exact stage is as fast.
 _RANKS, _ROWS_A_RANK = (500, 700, 1000, 1400, 2000), 8
-#: A stage is run if it takes no more than this share of the whole.
+#: An intermediate stage takes at most this share of the time of the full fit.
 _WORTHWHILE = 0.8
 
 
 @dataclass(frozen=True)
 class FitPlan:
-    """The stages of a fit, planned or run, and why.
+    """The stages of a fit, planned or run, with reasons.
 
     Attributes
     ----------
     stages : tuple of Stage
-        What could be run or, once it is done, was run, in order; the model is that of the last
-        stage that finished.
+        The possible stages or, after the fit, the stages that were run, in order. The model is
+        that of the last stage that finished.
     max_time : float or None
         The time limit in seconds.
 
@@ -71,12 +71,12 @@ class FitPlan:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the model is that of a fit without a time limit."""
+        """Whether the model is the same as without a time limit."""
         return bool(self.stages[-1].finished) and self.stages[-1].is_whole
 
     @property
     def seconds(self) -> float:
-        """The seconds that all stages took."""
+        """The time of all stages in seconds."""
         return sum(stage.seconds for stage in self.stages)
 
     def __str__(self) -> str:
@@ -92,18 +92,18 @@ def plan_fit(
     *,
     verbose: bool = False,
 ) -> FitPlan:
-    """Return all that is decided of a fit before it begins, or raise a clear error.
+    """Return the plan of a fit, or raise an error.
 
     Parameters
     ----------
     problem : Problem
-        What is to be fitted.
+        The fit.
     max_time : float, optional
-        The time limit in seconds; without, the plan has one stage.
+        Time limit in seconds. Without a limit, the plan has one stage.
     most_rows : int, optional
-        The rows that a stage of some rows may have; by default all.
+        Maximum number of rows of an intermediate stage; by default all rows.
     verbose : bool, default=False
-        Whether the user wants a forecast of few rows too.
+        Whether to forecast also fits of few rows.
     """
     n, device = problem.n_rows, problem.device
     if device is not None:
@@ -113,14 +113,14 @@ def plan_fit(
         stages = plan_stages(patient, most_rows)
     else:
         is_worthwhile = verbose or n >= (FEW_ROWS if device is None else _FEW_ROWS_ON_DEVICE)
-        # What a device does not take is refused by its bank.
+        # The bank of a device refuses other rows.
         is_taken = device is None or isinstance(problem.X, np.ndarray)
         stages = [plan_stage(replace(problem, forecasts=is_worthwhile and is_taken))]
     return FitPlan(tuple(_with_parts(problem, stage) for stage in stages), max_time)
 
 
 def _check_device(problem: Problem, device: Device) -> None:
-    """Raise a clear error for a bank that does not compute on the device."""
+    """Raise an error for a bank that does not compute on the device."""
     known = ("auto", "iterative", "lowrank") if problem.sums else ("auto", "iterative")
     known = ("auto", "dense") if problem.kernels[0].precomputed else known
     if problem.asked not in known:
@@ -134,7 +134,7 @@ def _check_device(problem: Problem, device: Device) -> None:
 
 
 def _with_parts(problem: Problem, stage: Stage) -> Stage:
-    """Return a stage that says how its parts are computed: features of all rows, and folds."""
+    """Return the stage with decisions on summed features and on the bank of folds and samples."""
     n, exact = stage.n_rows, "device"
     keeps = problem.device is None and 8.0 * n * (stage.rank or 0) <= problem.memory
     sums = problem.in_chunks or (problem.sums and not problem.balanced and not keeps)
@@ -148,10 +148,10 @@ def _with_parts(problem: Problem, stage: Stage) -> Stage:
 
 
 def _exact_kind(kernels: Sequence[Kernel], X: Any, cache_bytes: float, n: int) -> Kind:
-    """Return the exact bank for kernels on so many rows.
+    """Return the exact bank for kernels on n rows.
 
-    A stack of matrices where there is room for it. Else 64 kernels or more are factored if a
-    sample of them has a low rank, or they are computed in tiles.
+    All matrices are stored if they fit. Otherwise, 64 or more kernels are factored if a sample of
+    them has low rank, and other kernels are computed in tiles.
     """
     if any(kernel.precomputed for kernel in kernels) or 8 * len(kernels) * n**2 <= cache_bytes:
         return "dense"
@@ -165,22 +165,22 @@ def choose_bank(
     cache_bytes: float = CACHE_BYTES,
     n_samples: int | None = None,
 ) -> Kind:
-    """Return which bank is meant, ``"auto"`` the exact one, or raise a clear error.
+    """Return the bank for a value of ``bank``, an exact one for ``"auto"``, or raise an error.
 
-    Whether other banks are better for many rows is for `plan_stage` to say.
+    `plan_stage` decides whether another bank is better for many rows.
 
     Parameters
     ----------
     asked : {"auto", "dense", "tiled", "factored", "lowrank", "iterative", "distributed"}
-        As the user says.
+        The value given by the user.
     kernels : sequence of Kernel
         The candidates.
     X : array-like of shape (n_samples, n_features)
         The training rows.
     cache_bytes : float, default=256 MiB
-        The room for kernel matrices.
+        Memory for kernel matrices.
     n_samples : int, optional
-        The number of rows, where X has more or fewer.
+        Number of rows, if X has more or fewer.
     """
     n, p = n_rows(X) if n_samples is None else n_samples, len(kernels)
     if asked not in ("auto", *KINDS):
@@ -188,7 +188,7 @@ def choose_bank(
     given = any(kernel.precomputed for kernel in kernels)
     if given and asked not in ("auto", "dense"):
         raise InvalidInputError(
-            f"bank='{asked}' computes kernels of rows, but these are given as matrices. Use "
+            f"bank='{asked}' computes kernels from rows, but these kernels are precomputed. Use "
             "bank='auto', or give rows and kernels."
         )
     unknown = [kernel.name for kernel in kernels if not kernel.trusted]
@@ -198,7 +198,7 @@ def choose_bank(
             f"{unknown} are not. Use bank='auto'."
         )
     kind = cast(Kind, asked) if asked != "auto" else _exact_kind(kernels, X, cache_bytes, n)
-    # Whether tiles that nobody asked for fit into memory is for a forecast to say.
+    # For tiles chosen by "auto", the forecast checks the memory.
     if kind == "dense" or asked in ("tiled", "factored"):
         n_stored, limit = p if kind == "dense" and not given else 0, memory_limit()
         needed = exact_bytes(n, n_stored)
@@ -208,10 +208,10 @@ def choose_bank(
 
 
 def plan_stage(problem: Problem) -> Stage:
-    """Return the way to take, or raise a clear error where memory has room for none.
+    """Return the stage of the full fit, or raise an error if no bank fits into memory.
 
-    Exact methods are preferred: of those that fit into memory, the fastest. Where that takes
-    longer than the user's patience, a low rank is taken, the largest that there is memory for.
+    Exact methods are preferred: of those that fit into memory, the fastest. If it takes longer than
+    ``problem.patience``, the largest low rank that fits into memory is used.
     """
     asked, n, device = problem.asked, problem.n_rows, problem.device
     if problem.in_chunks:
@@ -243,7 +243,7 @@ def plan_stage(problem: Problem) -> Stage:
 
 
 def _plan_low_rank(problem: Problem, reason: str = "asked for") -> Stage:
-    """Return the largest rank that there is room for, but for no more than is usual."""
+    """Return a stage of low rank: the usual rank, or the largest that fits into memory."""
     rank = problem.low_rank
     while True:
         found = forecast(replace(problem, rank=rank), "lowrank", reason)
@@ -260,8 +260,8 @@ def _too_large(n: int, needed: float, n_stored: int = 0, advice: str = "") -> In
     stack, other = (f" and {n_stored} kernels", ", or bank='auto'") if n_stored else ("", "")
     return InvalidInputError(
         f"Two matrices{stack} of {n:,} × {n:,} numbers must fit into memory, "
-        f"about {needed / 1e9:,.1f} GB. This process may take {(memory_limit() or 0) / 1e9:,.1f} "
-        f"GB. Take some of the rows, drawn at random{advice}{other}."
+        f"about {needed / 1e9:,.1f} GB. This process may use {(memory_limit() or 0) / 1e9:,.1f} "
+        f"GB. Use a random subset of the rows{advice}{other}."
     )
 
 
@@ -269,22 +269,23 @@ def _too_large(n: int, needed: float, n_stored: int = 0, advice: str = "") -> In
 
 
 def plan_stages(problem: Problem, most_rows: int | None = None) -> list[Stage]:
-    """Return all stages that could be run, by their time: the first is certain to be in time.
+    """Return all possible stages, sorted by time.
 
-    Between equal weights on 500 rows and the whole are equal weights on more rows, as long as
-    that is faster than to learn anything, and learned weights and metric on some rows, or with a
-    low rank on all. Where weights are learned on all rows, every kernel has a rank of its own, and
-    fewer rows are better than a low rank, unless the whole is of a low rank too.
+    The first stage has equal weights on 500 rows; the last is the full fit. Between them are equal
+    weights on more rows, if that is faster than learning anything, and learned weights and column
+    scales on some rows, or with low rank on all rows. If weights are learned on all rows, every
+    kernel has its own rank, and fewer rows are better than a low rank, unless the full fit has low
+    rank too.
 
     Parameters
     ----------
     problem : Problem
-        The whole.
+        The full fit.
     most_rows : int, optional
-        The rows that a stage of some rows may have; by default all.
+        Maximum number of rows of an intermediate stage; by default all rows.
     """
     whole, n = plan_stage(problem), problem.n_rows
-    learned = replace(problem, in_chunks=False)  # a part of them is in memory
+    learned = replace(problem, in_chunks=False)  # a sample is in memory
     equal = replace(learned, learns=False)
     first = plan_stage(replace(equal, n_rows=min(n, FIRST_STAGE_ROWS)))
     most = n if most_rows is None else min(n, most_rows + 1)
@@ -319,13 +320,13 @@ def plan_stages(problem: Problem, most_rows: int | None = None) -> list[Stage]:
 
 
 def forecast_rest(problem: Problem, stage: Stage) -> float:
-    """Return the seconds that a stage of a problem takes after its weights are learned."""
+    """Return the forecast of the seconds of a stage after its weights are learned."""
     known = replace(problem, n_rows=stage.n_rows, chooses=False, n_programs=0.0, rank=stage.rank)
     return forecast(known, stage.kind).seconds
 
 
 def parse_duration(given: Any) -> float | None:
-    """Return seconds from a number or words such as ``"10m"``, or raise a clear error.
+    """Convert a number or a text such as ``"10m"`` to seconds, or raise an error.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The present speed of this machine or a device, by some hundredths of a second of typical work."""
+"""Measurement of the current speed of this machine or a device, in about 0.1 s."""
 
 from __future__ import annotations
 
@@ -17,25 +17,26 @@ from discernel.kernels import Kernel
 from discernel.kernels.evaluate import KernelSet
 from discernel.progress.deadline import Clock
 
-#: Rows of the matrices that are multiplied here, on a GPU, and where a device is none.
+#: Rows of the matrices that are multiplied on the host, on a GPU, and on other devices.
 _ROWS, _ROWS_ON_GPU, _FEW = 600, 4096, 512
-#: Factorisations of large matrices have this share of the speed of products, and half of that at so
-#: many rows: on one thread 35, 38 and 45 Gflop/s at 1,000, 2,000 and 4,000 where products have 48;
-#: on two 21, 43, 79 and 94 at 1,000, 2,500, 6,000 and 10,000 where products have 228.
+#: Speed of factorizations of large matrices as a share of the speed of products, and the number of
+#: rows, with several threads or one, at which it is half of that. Measured on one thread: 35, 38
+#: and 45 Gflop/s at 1,000, 2,000 and 4,000 rows (products: 48); on two threads: 21, 43, 79 and 94
+#: at 1,000, 2,500, 6,000 and 10,000 rows (products: 228).
 _FACTORING, _HALF_SPEED, _HALF_SPEED_ALONE = 0.8, 4600.0, 200.0
-#: Rows and columns of the tile that kernels are computed on, and of that for the user's own, of
-#: which an entry may take a thousand times as long.
+#: Rows and columns of the measured tile, and of the tile for kernels written by users, whose
+#: entries may take a thousand times as long.
 _TILE, _SMALL_TILE = (256, 512), (32, 64)
-#: What every further thread makes all of them wait, as a share: Python runs in one at a time.
+#: Relative waiting time for each further thread, because of Python's global lock.
 _WAITING = 0.12
-#: How many times as fast several threads of BLAS must be to be worth their waiting.
+#: Speedup of several BLAS threads from which they are used.
 _FASTER = 1.2
-#: Seconds that a measurement takes at least. On a busy machine a process has its turn for some
-#: milliseconds at a time: shorter measurements end before the others have theirs.
+#: Minimum seconds of a measurement. On a busy machine, processes alternate every few milliseconds,
+#: so shorter measurements would ignore the other processes.
 _MEASURED = 0.04
-#: Measurements are repeated no more often than this.
+#: Maximum number of repetitions of a measurement.
 _MOST_REPEATS = 50
-#: Seconds per entry of a given matrix on a device, of which only its way from memory takes time.
+#: Seconds to read an entry of a precomputed matrix on a device.
 _READ = 4e-12
 
 
@@ -50,12 +51,12 @@ class Speed:
     entry : float
         Seconds per entry of the matrices of all kernels, on one thread.
     n_threads : int
-        Threads that tiles go to.
+        Number of threads that compute tiles.
     single : float or None
-        Operations per second of a product on one thread; None: an equal part of ``product``.
+        Operations per second of a product on one thread; None for ``product / n_threads``.
     blas_threads_pay : bool
         Whether products are faster on several threads. On a busy machine the threads of a
-        factorisation wait for each other: 2,000 rows took 20 to 50 s, and 6 to 12 on one thread.
+        factorization wait for each other: 2,000 rows took 20 to 50 s, and 6 to 12 s on one thread.
     """
 
     product: float
@@ -65,19 +66,19 @@ class Speed:
     blas_threads_pay: bool = True
 
     def threads_in_effect(self, most: float = np.inf) -> float:
-        """Return how many times as fast threads are as one: 1.8, 2.9, 4.3 and 5.7 for 2 to 16."""
+        """Return the speedup by threads: 1.8, 2.9, 4.3 and 5.7 for 2, 4, 8 and 16 threads."""
         n_threads = min(most, self.n_threads)
         return n_threads / (1.0 + _WAITING * (n_threads - 1))
 
     def jobs(self, n_jobs: int) -> float:
-        """Return the operations per second of some jobs that have a thread each."""
+        """Return the operations per second of jobs with one thread each."""
         single = self.product / self.n_threads if self.single is None else self.single
         return single * self.threads_in_effect(n_jobs)
 
     def factorisation(self, n: float) -> float:
-        """Return the operations per second of a Cholesky factorisation of n rows.
+        """Return the operations per second of a Cholesky factorization of n rows.
 
-        A share of those of products, which small matrices have less of.
+        This is a share of the speed of products that grows with n.
         """
         together = self.n_threads > 1 and self.blas_threads_pay
         half_speed = _HALF_SPEED if together else _HALF_SPEED_ALONE
@@ -85,7 +86,7 @@ class Speed:
 
 
 def measure_speed(kernels: Sequence[Kernel], X: Any, *, clock: Clock = time.perf_counter) -> Speed:
-    """Return the rates that this process has at present, beside all others that are running."""
+    """Measure the current rates of this process, with all other processes running."""
     n_cores = int(joblib.cpu_count())
     n_threads = n_cores if all(kernel.thread_safe for kernel in kernels) else 1
     matrix = np.random.default_rng(0).standard_normal((_ROWS, _ROWS))
@@ -95,7 +96,7 @@ def measure_speed(kernels: Sequence[Kernel], X: Any, *, clock: Clock = time.perf
         with one_blas_thread():
             single = 2.0 * _ROWS**3 / _mean_seconds(multiply, clock)
     pay = product >= _FASTER * single or n_threads == 1
-    # Entries of all kernels together, computed as banks compute them.
+    # Entries of all kernels together, computed as in banks.
     kernel_set = KernelSet(kernels)
     height, width = _SMALL_TILE if kernel_set.direct else _TILE
     rows = kernel_set.prepare(draw_rows(X, height + width))
@@ -111,14 +112,14 @@ def measure_speed(kernels: Sequence[Kernel], X: Any, *, clock: Clock = time.perf
 
 
 def measure_device(kernels: Sequence[Kernel], X: Any, device: Device) -> Speed:
-    """Return the rates of a device, of products in the precision that so many rows have there.
+    """Measure the rates of a device, in the precision used for this many rows.
 
     Parameters
     ----------
     kernels : sequence of Kernel
         The candidates, resolved.
     X : ndarray of shape (n_samples, n_features)
-        The training rows, or given matrices.
+        The training rows, or precomputed matrices.
     device : Device
         The device.
     """
@@ -127,19 +128,19 @@ def measure_device(kernels: Sequence[Kernel], X: Any, device: Device) -> Speed:
         return Speed(rate, _READ * len(kernels))
     kernel_set = KernelSet(kernels)
     rows = draw_rows(X, _ROWS_ON_GPU if device.is_cuda and not kernel_set.direct else _FEW)
-    there = kernel_set.prepare(rows).on(device)
+    on_device = kernel_set.prepare(rows).on(device)
 
     def compute() -> None:
-        for _, matrix in kernel_set.matrices(there, there, aligned=True):
+        for _, matrix in kernel_set.matrices(on_device, on_device, aligned=True):
             device.xp.sum(matrix, axis=0)
-        float(device.zeros((1,))[0])  # waits for all that was asked for before
+        float(device.zeros((1,))[0])  # waits until all operations are done
 
     return Speed(rate, _mean_seconds(compute) / len(rows) ** 2)
 
 
 @lru_cache(maxsize=16)
 def device_product_rate(device: Device, *, single: bool) -> float:
-    """Return the operations per second of a product on a device, in single or double precision."""
+    """Measure the operations per second of a product on a device."""
     n = _ROWS_ON_GPU if device.is_cuda else _FEW
     matrix = device.put(np.random.default_rng(0).standard_normal((n, n)), single=single)
 
@@ -152,7 +153,7 @@ def device_product_rate(device: Device, *, single: bool) -> float:
 
 
 def _mean_seconds(work: Callable[[], Any], clock: Clock = time.perf_counter) -> float:
-    """Return the seconds that some work takes: the mean of a few times, the first not counted."""
+    """Return the mean seconds of a few calls, not counting the first."""
     work()
     start, taken, n_done = clock(), 0.0, 0
     while taken < _MEASURED and n_done < _MOST_REPEATS:

@@ -54,7 +54,7 @@ from discernel.kernels import (
     Tanimoto,
     WhereKnown,
 )
-from discernel.kernels.base import Restricted
+from discernel.kernels.composites import Restricted
 from discernel.rows.columns import canonical_text, one_spelling
 from discernel.rows.formats import import_pandas, listed
 from discernel.rows.reading import read_table
