@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, minmax_scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from discernel.estimators.akfd import AKFDClassifier
+from discernel import AKFDClassifier
 from discernel.exceptions import ConvergenceWarning, InvalidGramError, InvalidInputError
 from discernel.kernels import RBF, Linear
 from discernel.papers.akfd.criterion import one_against_rest
