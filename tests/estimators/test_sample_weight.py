@@ -608,7 +608,7 @@ class Own(Criterion):
 
 def test_a_criterion_that_does_not_know_weights_refuses_them(wine, counts):
     X, y = wine
-    with pytest.raises(ValueError, match="'Own' does not say that it takes weights"):
+    with pytest.raises(ValueError, match="'Own' does not declare that it takes sample weights"):
         MultipleKernelDiscriminant(KERNELS, criterion=Own()).fit(X, y, sample_weight=counts)
 
 
