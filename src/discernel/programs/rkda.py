@@ -74,21 +74,14 @@ class RKDAPoint(Point):
 
     @cached_property
     def error(self) -> float:
-        """An upper bound of the error of the value, which is too small.
-
-        B is inexact, and sums are rounded. The error of B contributes ⟨R, N⁻¹R⟩ ≤ ‖R‖²/ρ, with the
-        residual R = T − NB.
-        """
+        """An upper bound of the error of the value, from the residual T − NB."""
         criterion = self._criterion
         combined = weighted_sum(self.weights, self._products)
         residual = criterion.scores - criterion.ridge * self.dual - combined
         noise = float(self.weights @ criterion.bank.rounding)
         if criterion.ridge <= noise:
             return np.inf
-        inexact = criterion.solve_error(residual, self._norm, noise)
-        return criterion.scale * (
-            inexact + noise * self._norm + 2.0 * criterion.product_error(self._norm)
-        )
+        return criterion.scale * criterion.value_error(residual, self._norm, noise)
 
     @property
     def intercept(self) -> float:
@@ -174,15 +167,14 @@ class RKDAProgram(ConvexProgram):
         if residual is None:
             error = (_FACTORISATION * (1.0 + self.ridge) + noise) * norm + self.product_error(norm)
         else:
-            error = (
-                self.solve_error(residual, norm, noise)
-                + noise * norm
-                + 2.0 * self.product_error(norm)
-            )
+            error = self.value_error(residual, norm, noise)
         return self.scale * value, self.scale * error
 
-    def solve_error(self, residual: FloatArray, norm: float, noise: float) -> float:
-        """Return a bound of the error of 2⟨T, B⟩ − ⟨B, NB⟩ because B is not exactly N⁻¹T.
+    def value_error(self, residual: FloatArray, norm: float, noise: float) -> float:
+        """Return a bound of the error of 2⟨T, B⟩ − ⟨B, NB⟩, which is too small.
+
+        B is not exactly N⁻¹T, which contributes ⟨R, N⁻¹R⟩ ≤ ‖R‖²/ρ with the residual R = T − NB.
+        Products and sums have rounding errors.
 
         Parameters
         ----------
@@ -194,7 +186,8 @@ class RKDAProgram(ConvexProgram):
             How far below 0 eigenvalues of the combined kernel can be; less than ρ.
         """
         length = np.sqrt(inner(residual, residual)) + noise * np.sqrt(norm)
-        return float(length**2) / (self.ridge - noise)
+        inexact = float(length**2) / (self.ridge - noise)
+        return inexact + noise * norm + 2.0 * self.product_error(norm)
 
     def product_error(self, norm: float) -> float:
         """Return a bound of the rounding error of ⟨T, B⟩, from ‖B‖²."""
