@@ -106,7 +106,7 @@ class LeftOutColumnWarning(DiscernelWarning):
 
 
 class LowRankWarning(DiscernelWarning):
-    """Kernels were approximated by features, of which more would clearly pay."""
+    """Kernels were approximated by features; more features would clearly reduce the error."""
 
 
 class ConvergenceWarning(DiscernelWarning, _SklearnConvergenceWarning):  # type: ignore[misc]
