@@ -101,5 +101,7 @@ def takes_two_classes(criterion: Any) -> bool:
     criterion : str or Criterion
         The parameter ``criterion`` of an estimator.
     """
-    made = CRITERIA.get(criterion) if isinstance(criterion, str) else criterion
-    return getattr(made, "takes", None) == "two classes"
+    try:
+        return as_criterion(criterion).takes == "two classes"
+    except InvalidInputError:
+        return False

@@ -55,9 +55,19 @@ class Target(ABC):
         return self.scores
 
     @property
+    def n_classes(self) -> int:
+        """The number of classes; 0 for targets without classes."""
+        return 0
+
+    @property
     def strata(self) -> NDArray[np.intp]:
         """The class of each sample as an integer from 0; all 0 for targets without classes."""
         return np.zeros(self.n_samples, dtype=np.intp)
+
+    @property
+    def own_sizes(self) -> FloatArray:
+        """The size of the class of each sample; 1 for targets without classes."""
+        return np.ones(self.n_samples)
 
     @cached_property
     def row_weights(self) -> SampleWeights:
@@ -187,6 +197,11 @@ class ClassTarget(Target):
     def sizes(self) -> NDArray[Any]:
         """The sum of the sample weights of each class; `counts` without weights."""
         return np.bincount(self.codes, self.row_weights.values, minlength=self.n_classes)
+
+    @property
+    def own_sizes(self) -> FloatArray:
+        """The size of the class of each sample."""
+        return np.asarray(self.sizes[self.codes], dtype=np.float64)
 
     @property
     def total(self) -> float:

@@ -582,7 +582,7 @@ def test_bad_class_weights_are_refused(wine, given, words):
 def test_class_weights_are_not_for_several_labels(wine):
     X, y = wine
     Y = np.column_stack([y == "red", y == "rose"]).astype(int)
-    with pytest.raises(ValueError, match="rows of one class each"):
+    with pytest.raises(ValueError, match="one class for each row"):
         MultiLabelKernelDiscriminant(class_weight="balanced").fit(X, Y)
 
 

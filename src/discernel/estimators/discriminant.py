@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,7 +15,7 @@ from discernel.bank import BankChoice
 from discernel.criteria import takes_two_classes
 from discernel.discriminant import ClassHead, Decision, HeldOutScores, fit_discriminant
 from discernel.estimators.base import BaseKernelEstimator, by_chunks, score_any, view
-from discernel.exceptions import InvalidInputError, is_word, unknown_choice
+from discernel.exceptions import InvalidInputError, check_number, is_word, unknown_choice
 from discernel.learn import Request, make_request
 from discernel.learn.chunks import StreamLearner
 from discernel.learn.rows import PRIOR_REQUEST, Learning
@@ -193,11 +192,7 @@ class BaseKernelDiscriminant(
         self
             Fitted.
         """
-        if not (isinstance(forget, Real) and 0 < forget <= 1):
-            raise InvalidInputError(
-                f"forget must be a number above 0 and at most 1, which forgets nothing. Got "
-                f"{forget!r}."
-            )
+        forget = check_number("parameter forget", forget, positive=True, most=1.0)
         if isinstance(self.class_weight, str):
             raise InvalidInputError(
                 f"class_weight={self.class_weight!r} depends on all rows, which partial_fit does "
@@ -208,7 +203,7 @@ class BaseKernelDiscriminant(
         known = self.model_ if "model_" in vars(self) else None
         device = None if known is None else known.device
         learner = StreamLearner(self, FitRun(self, device))
-        self.model_ = learner.add_rows(known, X, y, sample_weight, classes, float(forget))
+        self.model_ = learner.add_rows(known, X, y, sample_weight, classes, forget)
         return self
 
     def __sklearn_tags__(self) -> Any:

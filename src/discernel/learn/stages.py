@@ -27,7 +27,6 @@ from discernel.exceptions import (
     caller_stacklevel,
     is_word,
 )
-from discernel.kernels import Kernel
 from discernel.learn.request import Request
 from discernel.learn.training import TrainingRows
 from discernel.model import Model
@@ -154,7 +153,7 @@ class FitRun:
         if self.problem is None:
             in_chunks = n_rows is not None or self.survey is not None
             n_all = self._n_rows or n_rows or len(training.y)
-            self.plan(self._problem(training.X, training.reader.kernels, n_all, in_chunks))
+            self.plan(self._problem(training, n_all, in_chunks))
         assert self.problem is not None
         assert self.stage is not None
         speed, stage = self.problem.speeds.get("here"), self.stage
@@ -182,10 +181,10 @@ class FitRun:
         self._stages = plan_fit(problem, self._seconds, most, verbose=verbose).stages
         self.stage = self._stages[0]
 
-    def _problem(self, X: Any, kernels: list[Kernel], n_rows: int, in_chunks: bool) -> Problem:
-        """Return the problem of a fit to ``n_rows`` rows; X may be a part of them."""
+    def _problem(self, training: TrainingRows, n_rows: int, in_chunks: bool) -> Problem:
+        """Return the problem of a fit to ``n_rows`` rows, or to a part of them in memory."""
         estimator, request, criterion = self._estimator, self.request, self.request.criterion
-        chooses = self.tables and isinstance(X, np.ndarray)
+        X, kernels, chooses = training.X, training.reader.kernels, training.proposes
         is_known = chooses and criterion.name == Auto.name
         n_programs = _PROGRAMS.get(request.regularization, 1.0)
         n_programs = _SEARCH if criterion.regularization_is == "learned" else n_programs

@@ -55,6 +55,8 @@ class TrainingRows:
         The positions of the rows among all given rows; None if no row was dropped.
     absent : ndarray or None
         Labels that only rows of weight 0 have; None if there are none.
+    proposes : bool
+        Whether the default kernels are chosen for these rows, which are dense numbers.
     """
 
     X: Any
@@ -63,6 +65,7 @@ class TrainingRows:
     weights: SampleWeights | None = None
     places: NDArray[np.intp] | None = None
     absent: NDArray[Any] | None = None
+    proposes: bool = False
 
     def among_given(self, target: ClassTarget, class_weight: Any) -> ClassTarget:
         """Return a target with all given classes and with class weights.
@@ -200,12 +203,15 @@ def _check(
         if not kernels[0].precomputed:
             check_range(X, given)
             X = _copy_if_shared(X, given) if keep else X
-        if tables and isinstance(X, np.ndarray):
-            (medians,) = column_quantiles(X, (0.5,))
-            reader = replace(reader, medians=medians)
+    proposes = tables and isinstance(X, np.ndarray)
+    if proposes:
+        # For the spreads of the columns; the kernels are proposed later.
+        reader = replace(reader, kernels=[Standardized(Linear())])
+        if reader.encoder is None:
+            reader = replace(reader, medians=column_quantiles(X, (0.5,))[0])
     y = _check_y(y, estimator=name, **options)
     check_consistent_length(X, y)
-    return TrainingRows(X, y, _resolved(reader, X, given, known))
+    return TrainingRows(X, y, _resolved(reader, X, given, known), proposes=proposes)
 
 
 def _resolved(reader: RowReader, X: Any, frame: Any, known: Known) -> RowReader:
@@ -213,8 +219,6 @@ def _resolved(reader: RowReader, X: Any, frame: Any, known: Known) -> RowReader:
     kernels = reader.kernels
     if kernels[0].precomputed:
         return reader
-    if reader.takes_tables and isinstance(X, np.ndarray):
-        kernels = [Standardized(Linear())]  # for the spreads; kernels are proposed later
     names = frame if is_frame(frame) else X
     resolved = [kernel.resolve(X, names, known) for kernel in kernels]
     check_kernels_take(resolved, X)

@@ -22,7 +22,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -268,7 +268,7 @@ class Criterion(ABC):
                 "weighs_samples = True in its class if its program uses only products of the bank "
                 "and columns of the target."
             )
-        if not isinstance(target, ClassTarget):
+        if not target.n_classes:
             if self.takes != "anything":
                 raise InvalidInputError(
                     f"criterion='{self.name}' is for {self.takes}. Got {target.kind}. Use "
@@ -279,8 +279,8 @@ class Criterion(ABC):
             raise InvalidInputError(
                 "Only binary classification is supported: "
                 f"criterion='{self.name}' is defined for two classes. Got "
-                f"{target.n_classes}: {target.classes.tolist()}. Use criterion='rkda', which "
-                "takes any number of classes."
+                f"{target.n_classes}: {cast(ClassTarget, target).classes.tolist()}. Use "
+                "criterion='rkda', which takes any number of classes."
             )
 
     def sample_ridge(self, target: Target, regularization: float) -> FloatArray:
@@ -290,8 +290,8 @@ class Criterion(ABC):
         [Kim06]_, whose scatter is the sum of the class covariances. Sample weights are not part of
         it: the bank and the target contain them.
         """
-        if self.balanced and isinstance(target, ClassTarget):
-            return regularization * target.sizes[target.codes].astype(np.float64)
+        if self.balanced:
+            return regularization * target.own_sizes
         return np.full(target.n_samples, regularization)
 
     def least_squares(

@@ -109,7 +109,7 @@ class FisherRatioProgram(ConvexProgram):
         self.bank = bank
         self.target = target
         self.regularization = regularization
-        self.ridge = regularization * target.sizes[target.codes].astype(np.float64)  # λD
+        self.ridge = regularization * target.own_sizes  # λD
 
     def at(self, weights: FloatArray) -> FisherRatioPoint:
         return FisherRatioPoint(self, weights)

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, cast
+from typing import ClassVar, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,7 @@ from scipy.optimize import nnls
 
 from discernel.arrays import FloatArray, inner
 from discernel.bank import Bank, System
-from discernel.exceptions import InvalidInputError, check_number
+from discernel.exceptions import check_number
 from discernel.programs.base import Criterion, Program
 from discernel.targets import ClassTarget, Target
 
@@ -257,13 +257,6 @@ def decide(scores: FloatArray) -> NDArray[np.intp]:
     return np.asarray(scores.argmax(axis=1))
 
 
-def check_nu(nu: Any) -> float:
-    """Return ν as a number, or raise a clear error."""
-    if isinstance(nu, bool) or not (isinstance(nu, (int, float, np.number)) and 0 < nu < np.inf):
-        raise InvalidInputError(f"ν must be a positive, finite number. Got nu={nu!r}.")
-    return float(nu)
-
-
 @dataclass(frozen=True)
 class AKFDProgram(Program):
     """Eq. (20) on the centred, normalized kernels of a bank.
@@ -323,7 +316,7 @@ class AKFD(Criterion):
 
     def __post_init__(self) -> None:
         if self.nu is not None:
-            check_nu(self.nu)
+            check_number("nu of A-KFD", self.nu, positive=True)
         check_number("tol of AKFD", self.tol, positive=True)
 
     def program(self, bank: Bank, target: Target, regularization: float | None) -> AKFDProgram:

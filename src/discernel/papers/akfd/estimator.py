@@ -21,7 +21,6 @@ from discernel.estimators.base import (
 )
 from discernel.exceptions import (
     ConvergenceWarning,
-    InvalidInputError,
     caller_stacklevel,
     check_count,
     check_number,
@@ -29,7 +28,7 @@ from discernel.exceptions import (
 )
 from discernel.learn.training import TrainingRows, check_training
 from discernel.model import Model
-from discernel.papers.akfd.criterion import AKFD, decide, one_against_rest
+from discernel.papers.akfd.criterion import decide, one_against_rest
 from discernel.papers.akfd.solver import Alternation, alternate, choose_nu
 from discernel.programs.simplex import normalize
 from discernel.targets import ClassTarget
@@ -278,9 +277,7 @@ class AKFDClassifier(ClassifierMixin, BaseKernelEstimator):
 
     def _check_parameters(self) -> None:
         if not is_word(self.nu, "cv"):
-            if isinstance(self.nu, str):
-                raise InvalidInputError(f"nu must be a number or 'cv'. Got {self.nu!r}.")
-            AKFD(self.nu)
+            check_number("nu of A-KFD, if it is not 'cv',", self.nu, positive=True)
         check_number("tol", self.tol, positive=True)
         check_count("max_iter", self.max_iter)
 

@@ -19,7 +19,6 @@ from discernel.exceptions import InvalidInputError, NumericalError, check_count,
 from discernel.papers.akfd.criterion import (
     SERIES_ERROR,
     AKFDProgram,
-    check_nu,
     critical_nu,
     decide,
     minimize_discriminant,
@@ -153,7 +152,8 @@ def alternate(
             callback(Progress(iteration, value, None, int(np.count_nonzero(weights))))
 
     kernels = StoredMatrices(stack, sample_weights=sample_weights)
-    return _alternate(kernels, columns, check_nu(nu), weights, tol, max_iter, report)
+    nu = check_number("nu of A-KFD", nu, positive=True)
+    return _alternate(kernels, columns, nu, weights, tol, max_iter, report)
 
 
 def _alternate(
@@ -311,7 +311,7 @@ def choose_nu(
     2 points of accuracy, over six partitions.
     """
     target = ClassTarget.from_labels(y, sample_weights)
-    values = sorted(check_nu(nu) for nu in nus)
+    values = sorted(check_number("nu of A-KFD", nu, positive=True) for nu in nus)
     if not values or not n_splits >= 2:
         raise InvalidInputError(
             "There must be at least one ν to choose from and at least two folds. "

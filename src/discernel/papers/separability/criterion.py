@@ -14,7 +14,6 @@ kernels are on the last axis; axes before it are independent problems.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -264,15 +263,6 @@ def critical_factor(alpha: Any) -> float | None:
     return value
 
 
-def check_cap(cap: Any) -> None:
-    """Raise a clear error if the largest multiple of an average weight is not one."""
-    if not (isinstance(cap, Real) and 1 <= float(cap) < np.inf):
-        raise InvalidInputError(
-            "The cap of class separability must be a finite number of at least 1: the largest "
-            f"multiple of its plain weight that a kernel may have. Got {cap!r}."
-        )
-
-
 @dataclass(frozen=True)
 class SeparabilityProgram(Program):
     """The scatter of each kernel between and within classes.
@@ -335,7 +325,7 @@ class Separability(Criterion):
 
     def __post_init__(self) -> None:
         critical_factor(self.alpha)
-        check_cap(self.cap)
+        check_number("cap of class separability", self.cap, least=1.0)
 
     def program(
         self, bank: Bank, target: Target, regularization: float | None

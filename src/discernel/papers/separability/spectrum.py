@@ -6,7 +6,6 @@ The methods are that of Yeung, Chang and Dai (2006), and spectral alignment, to 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -25,10 +24,9 @@ from discernel.arrays import (
 )
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank.grams import check_grams
-from discernel.exceptions import InvalidInputError, unknown_choice
+from discernel.exceptions import InvalidInputError, check_number, unknown_choice
 from discernel.papers.separability.criterion import (
     Scatter,
-    check_cap,
     closed_form,
     critical_factor,
     is_maximum,
@@ -323,7 +321,7 @@ def reweigh_spectrum(
     ((178, 178), 10, True)
     """
     check_rule(method, alpha, cap)
-    check_share(share)
+    check_number("share of the trace", share, positive=True, most=1.0)
     check_given(K, y)
     device = device_of(K)
     labels = Labels.from_partial(on_host(y), unlabelled)
@@ -412,19 +410,9 @@ def left_out_alignment(known: FloatArray, target: ClassTarget, between: FloatArr
 # ---- checks ----------------------------------------------------------------------------------
 
 
-def check_share(share: Any) -> float:
-    """Return a share of the trace, or raise a clear error."""
-    if not (isinstance(share, Real) and 0 < float(share) <= 1):
-        raise InvalidInputError(
-            "The share of the trace to keep must be a number above 0 and at most 1; the estimator "
-            f"also takes 'auto'. Got {share!r}."
-        )
-    return float(share)
-
-
 def check_rule(method: Any, alpha: Any, cap: Any) -> None:
     """Raise a clear error if the method or its options are invalid."""
     if method not in get_args(Method):
         raise unknown_choice("method of class separability", method, list(get_args(Method)))
     critical_factor(alpha)
-    check_cap(cap)
+    check_number("cap of class separability", cap, least=1.0)

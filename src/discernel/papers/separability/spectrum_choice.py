@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray, matmul
+from discernel.exceptions import check_number
 from discernel.papers.separability.criterion import ALPHA, Scatter, left_out_scatter
 from discernel.papers.separability.spectrum import (
     GramSpectrum,
@@ -16,7 +17,6 @@ from discernel.papers.separability.spectrum import (
     Method,
     ReweighedSpectrum,
     check_rule,
-    check_share,
     left_out_alignment,
     reweigh,
     spectral_weights,
@@ -140,7 +140,9 @@ def choose_reweighing(
     each trial.
     """
     check_rule(method, ALPHA if alpha == "auto" else alpha, cap)
-    shares = SHARES if share == "auto" else (check_share(share),)
+    shares = SHARES
+    if share != "auto":
+        shares = (check_number("share of the trace", share, positive=True, most=1.0),)
     alphas: Sequence[float | str | None] = (None,)
     if method == "closed_form":
         alphas = ALPHAS if alpha == "auto" else (alpha,)
