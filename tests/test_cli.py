@@ -295,7 +295,7 @@ def test_the_reason_for_a_choice_is_the_true_one():
     def why(considered):
         return replace(learned, considered=tuple(considered)).describe().why_chosen
 
-    assert "simpler than what has the smallest log-loss, and within one st" in why(candidates)
+    assert "simpler than the candidate with the smallest log-loss, and with" in why(candidates)
     assert why(candidates[::-1]) == "chosen: the smallest log-loss"
     by_error = [replace(each, strength=0.0, accuracy=None) for each in candidates]
     assert "smallest sum of squared error and pull" in why(by_error)

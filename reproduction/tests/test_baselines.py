@@ -98,8 +98,8 @@ def test_rows_are_copied_once(wine, monkeypatch):  # noqa: F811
     from discernel.learn import training as rows
 
     X, y, _ = wine
-    copied, original = [], rows._owned
-    monkeypatch.setattr(rows, "_owned", lambda *args: copied.append(1) or original(*args))
+    copied, original = [], rows._copy_if_shared
+    monkeypatch.setattr(rows, "_copy_if_shared", lambda *args: copied.append(1) or original(*args))
     single = SingleKernelClassifier([RBF()], regularizations=[0.1], cv=2).fit(X, y)
     assert len(copied) == 1
     assert not np.shares_memory(single.estimator_.combined_kernel_.rows, X)

@@ -4,13 +4,11 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from discernel.estimators import (
-    AKFDClassifier,
     KernelDiscriminant,
     LearnedKernelTransformer,
     MultiLabelKernelDiscriminant,
     MultipleKernelDiscriminant,
     MultipleKernelRidge,
-    SeparabilityClassifier,
 )
 from discernel.learn import (
     LearnedKernel,
@@ -20,6 +18,8 @@ from discernel.learn import (
     regularization_path,
     reweigh_spectrum,
 )
+from discernel.papers.akfd.estimator import AKFDClassifier
+from discernel.papers.separability.estimator import SeparabilityClassifier
 from discernel.rows.open import open_rows
 
 if TYPE_CHECKING:

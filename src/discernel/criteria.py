@@ -1,6 +1,7 @@
-"""Criteria to learn kernel weights by: one object each, the equations of one paper per file.
+"""Criteria for learning kernel weights, as objects and by name.
 
-Value, gradient, Hessian, bound, and what else a program offers to solvers. No iterations here.
+A criterion makes a program with value, gradient, Hessian, bound and other methods that solvers
+need. The algorithms are in `discernel.solvers`.
 """
 
 from typing import Any
@@ -53,7 +54,7 @@ __all__ = [
     "takes_two_classes",
 ]
 
-#: What the names stand for, with their defaults.
+#: Criteria by name.
 CRITERIA: dict[str, type[Criterion]] = {
     made.name: made
     for made in (
@@ -71,12 +72,12 @@ CRITERIA: dict[str, type[Criterion]] = {
 
 
 def as_criterion(criterion: Any) -> Criterion:
-    """Return the criterion that is meant, or raise a clear error.
+    """Return a criterion given by name or as an object, or raise a clear error.
 
     Parameters
     ----------
     criterion : str or Criterion
-        A name is that of a criterion with its defaults.
+        A name stands for the criterion with its default options.
     """
     if isinstance(criterion, Criterion):
         return criterion
@@ -93,12 +94,14 @@ def as_criterion(criterion: Any) -> Criterion:
 
 
 def takes_two_classes(criterion: Any) -> bool:
-    """Return whether a criterion is for two classes only; False for other objects.
+    """Return whether a criterion is for two classes only; False for an invalid criterion.
 
     Parameters
     ----------
     criterion : str or Criterion
-        As a user gives it.
+        The parameter ``criterion`` of an estimator.
     """
-    made = CRITERIA.get(criterion) if isinstance(criterion, str) else criterion
-    return getattr(made, "takes", None) == "two classes"
+    try:
+        return as_criterion(criterion).takes == "two classes"
+    except InvalidInputError:
+        return False

@@ -106,7 +106,7 @@ class LeftOutColumnWarning(DiscernelWarning):
 
 
 class LowRankWarning(DiscernelWarning):
-    """Kernels were approximated by features, of which more would clearly pay."""
+    """Kernels were approximated by features; more features would clearly reduce the error."""
 
 
 class ConvergenceWarning(DiscernelWarning, _SklearnConvergenceWarning):  # type: ignore[misc]
@@ -145,12 +145,30 @@ def is_word(given: object, word: str) -> bool:
     return isinstance(given, str) and given == word
 
 
-def check_number(what: str, value: Any, *, positive: bool = False) -> None:
-    """Raise a clear error if a value is not a finite number of at least, or above, 0."""
-    number = float(value) if isinstance(value, Real) else -1.0
-    if not 0 <= number < np.inf or (positive and number == 0):
-        must = "a positive, finite number" if positive else "a finite number of at least 0"
-        raise InvalidInputError(f"The {what} must be {must}. Got {value!r}.")
+def check_number(
+    what: str, value: Any, *, positive: bool = False, least: float = 0.0, most: float = np.inf
+) -> float:
+    """Return a parameter as a float, or raise a clear error if it is out of range.
+
+    Parameters
+    ----------
+    what : str
+        The name of the parameter.
+    value : object
+        Its value, which must be a finite number of at least ``least``.
+    positive : bool, default=False
+        Whether it must be above 0.
+    least, most : float
+        The smallest and the largest allowed number.
+    """
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    number = float(value) if is_number else np.nan
+    if least <= number <= most and np.isfinite(number) and not (positive and number == 0):
+        return number
+    must = "a positive, finite number" if positive else f"a finite number of at least {least:g}"
+    if most < np.inf:
+        must = f"a number above 0 and at most {most:g}"
+    raise InvalidInputError(f"The {what} must be {must}. Got {value!r}.")
 
 
 def check_count(name: str, value: Any, least: int = 1) -> None:

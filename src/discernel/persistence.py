@@ -24,7 +24,7 @@ from discernel.bank.base import Centering, Uncentered
 from discernel.bank.choice import Distributed, Iterative
 from discernel.default.metric import Metric
 from discernel.discriminant import ClassHead, Decision, Discriminant, Expectation, Mixture
-from discernel.estimators import akfd, discriminant, multilabel, ridge, separability, transformer
+from discernel.estimators import discriminant, multilabel, ridge, transformer
 from discernel.estimators.base import BaseKernelEstimator
 from discernel.exceptions import InvalidInputError, missing_extra
 from discernel.inspection.explained import pipeline_steps
@@ -39,8 +39,15 @@ from discernel.learn.low_rank import LowRankLoss
 from discernel.links import Link
 from discernel.model.importances import Importances, LaterImportances
 from discernel.model.model import Facts, KeptRows, Model
+from discernel.papers.akfd.estimator import AKFDClassifier, AKFDFacts, AKFDHead
 from discernel.papers.akfd.solver import Alternation
 from discernel.papers.separability.criterion import Scatter
+from discernel.papers.separability.estimator import (
+    SeparabilityClassifier,
+    SpectrumFacts,
+    SpectrumHead,
+    _Neighbors,
+)
 from discernel.papers.separability.spectrum import ReweighedSpectrum
 from discernel.papers.separability.spectrum_choice import Trial
 from discernel.plan.costs import Stage
@@ -70,9 +77,9 @@ _PARTS = (
     *(discriminant.KernelDiscriminant, discriminant.MultipleKernelDiscriminant),
     *(ridge.MultipleKernelRidge, ridge.NumberHead),
     *(multilabel.MultiLabelKernelDiscriminant, multilabel.LabelsHead),
-    *(akfd.AKFDClassifier, akfd.AKFDFacts, akfd.AKFDHead, Alternation),
-    *(separability.SeparabilityClassifier, separability.SpectrumFacts, separability.SpectrumHead),
-    *(separability._Neighbors, ReweighedSpectrum, Scatter, Trial),
+    *(AKFDClassifier, AKFDFacts, AKFDHead, Alternation),
+    *(SeparabilityClassifier, SpectrumFacts, SpectrumHead, _Neighbors),
+    *(ReweighedSpectrum, Scatter, Trial),
     *(transformer.LearnedKernelTransformer, transformer.KernelHead),
     *(Model, RowReader, KeptRows, Facts, Importances, LaterImportances, Streamed, LowRankLoss),
     *(Metric, FitPlan, Stage),

@@ -1,7 +1,7 @@
-"""Solvers, for the parameter ``solver``: each takes its own options.
+"""Solvers for the parameter ``solver``, as objects with options and by name.
 
-One of your own has a ``name`` and ``solve(program, task) -> Solution``; `Task`, `Solution` and
-`Status` are what it is given and what it returns.
+A solver of your own needs a ``name`` and a method ``solve(program, task) -> Solution``. It gets a
+`Task` with its options, and returns a `Solution` with a `Status`.
 """
 
 from collections.abc import Callable
@@ -44,7 +44,7 @@ __all__ = [
     "Task",
 ]
 
-#: What the names stand for.
+#: Solvers by name.
 SOLVERS: dict[str, Callable[[], Solver]] = {
     "newton": Newton,
     "galerkin": Galerkin,
@@ -66,17 +66,17 @@ SOLVERS: dict[str, Callable[[], Solver]] = {
 
 
 def as_solver(solver: Any, criterion: Criterion) -> Solver:
-    """Return the solver that is meant, or raise a clear error.
+    """Return a solver given by name or as an object, or raise a clear error.
 
-    One of ours must be among those of the criterion. One of the user's need only be one: what it
-    needs of the program is checked when there is a program.
+    A built-in solver must be listed by the criterion. For other solvers, `check_solver` compares
+    the methods they need with those of the program, once the program exists.
 
     Parameters
     ----------
     solver : str or Solver
-        A name is that of a solver with its defaults.
+        A name stands for the solver with its default options.
     criterion : Criterion
-        What it is to solve.
+        The criterion to optimize.
     """
     what, known = f"solver of criterion='{criterion.name}'", ["auto", *criterion.solvers]
     if isinstance(solver, str):
@@ -84,7 +84,7 @@ def as_solver(solver: Any, criterion: Criterion) -> Solver:
             raise unknown_choice(what, solver, known)
         if solver not in SOLVERS:
             raise InvalidInputError(
-                f"The {what} must be one of ours to be known by its name. Got '{solver}'. Give "
+                f"The {what} must be built in to be known by its name. Got '{solver}'. Give "
                 "the solver itself, as an object."
             )
         chosen = SOLVERS[solver]()
@@ -105,28 +105,28 @@ def as_solver(solver: Any, criterion: Criterion) -> Solver:
 
 
 def _is_solver(solver: Any) -> bool:
-    """Whether an object can be asked to solve; a class cannot."""
+    """Return whether an object has the interface of a solver; a class has not."""
     has_solve = callable(getattr(solver, "solve", None)) and not isinstance(solver, type)
     return has_solve and isinstance(getattr(solver, "name", None), str)
 
 
 def check_solver(solver: Solver, program: Program, criterion: Criterion) -> None:
-    """Raise a clear error if a program does not offer what a solver needs.
+    """Raise a clear error if a program lacks methods that a solver needs.
 
     Parameters
     ----------
     solver : Solver
-        One of ours or of the user's.
+        The solver.
     program : Program
-        What it is to solve.
+        The program to solve.
     criterion : Criterion
-        What the program is of.
+        The criterion that made the program.
     """
     needs = tuple(getattr(solver, "needs", ()))
     missing = [name for name in needs if not offers(program, name)]
     if missing:
         raise InvalidInputError(
-            f"solver='{solver.name}' needs a program that offers {', '.join(needs)}. That of "
-            f"criterion='{criterion.name}' does not offer {', '.join(missing)}. Use one of "
+            f"solver='{solver.name}' needs a program with {', '.join(needs)}. The program of "
+            f"criterion='{criterion.name}' has no {', '.join(missing)}. Use one of "
             f"{', '.join(map(repr, criterion.solvers))}."
         )

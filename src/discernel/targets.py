@@ -1,6 +1,6 @@
-"""Targets: labels, numbers or label sets, as columns to be fitted.
+"""Targets: class labels, numbers or label sets, as columns of numbers to fit.
 
-Where rows have weights ω, all columns are multiplied by √ω, as a bank's matrices are: see
+With sample weights ω, all columns are multiplied by √ω, like the kernel matrices of a bank; see
 `discernel.arrays.sample_weights`.
 """
 
@@ -19,29 +19,29 @@ from discernel.arrays import FloatArray
 from discernel.arrays.sample_weights import SampleWeights, row_weights
 from discernel.exceptions import InvalidInputError
 
-#: What is left of a class or a variance without a row, at least, as a share.
+#: Lower limit of the share of a class or variance that remains when one row is left out.
 SMALLEST_REST = 1e-3
 
 
 class Target(ABC):
-    """The classes, labels or numbers of a training set."""
+    """The classes, label sets or numbers of a training set."""
 
-    #: What it consists of, for messages.
+    #: Kind of the target, for error messages.
     kind: ClassVar[str]
-    #: How much each sample counts; None where all count the same.
+    #: Sample weights; None if all are equal.
     sample_weights: SampleWeights | None
 
     @property
     @abstractmethod
     def labels(self) -> FloatArray:
-        """The label of each sample as numbers, (n_samples, n_columns), regardless of the others."""
+        """Labels as numbers, of shape (n_samples, n_columns), which do not depend on other rows."""
 
     @property
     @abstractmethod
     def scores(self) -> FloatArray:
-        """The columns to be fitted, centred, of mean square 1; (n_samples, n_columns).
+        """The columns to fit, centred and with mean square 1, of shape (n_samples, n_columns).
 
-        With weights the means are weighted, and rows are then multiplied by √ω.
+        With sample weights ω, the means are weighted, and rows are then multiplied by √ω.
         """
 
     @property
@@ -51,35 +51,45 @@ class Target(ABC):
 
     @property
     def indicator(self) -> FloatArray:
-        """Columns with the same outer product as ``scores``, as the papers write them."""
+        """Columns with the same outer product as `scores`, in the notation of the papers."""
         return self.scores
 
     @property
+    def n_classes(self) -> int:
+        """The number of classes; 0 for targets without classes."""
+        return 0
+
+    @property
     def strata(self) -> NDArray[np.intp]:
-        """The class of each sample, from 0; all 0 where there are no classes."""
+        """The class of each sample as an integer from 0; all 0 for targets without classes."""
         return np.zeros(self.n_samples, dtype=np.intp)
+
+    @property
+    def own_sizes(self) -> FloatArray:
+        """The size of the class of each sample; 1 for targets without classes."""
+        return np.ones(self.n_samples)
 
     @cached_property
     def row_weights(self) -> SampleWeights:
-        """The weights of samples; all 1 where none are given."""
+        """The sample weights; all 1 if none are given."""
         return row_weights(self.sample_weights, self.n_samples)
 
     @property
     def truth(self) -> FloatArray:
-        """The scores without weights."""
+        """The scores, not multiplied by √ω."""
         return self.row_weights.unscale(self.scores)
 
     @abstractmethod
     def subset(self, rows: NDArray[np.intp]) -> Target:
-        """Return the target of some of the samples, without classes or labels that vanish."""
+        """Return the target of some samples, without classes or labels that they lack."""
 
     def part(self, rows: NDArray[np.intp]) -> Target:
-        """Return the target of some of the samples, with all classes, empty ones too."""
+        """Return the target of some samples, with all classes, including empty ones."""
         return self.subset(rows)
 
     @abstractmethod
     def draw(self, share: float, rng: np.random.RandomState) -> NDArray[np.intp]:
-        """Return a share of the samples, at random, sorted, with all classes and labels."""
+        """Return the sorted positions of a random share of the samples, with all classes."""
 
 
 @dataclass(frozen=True)
@@ -89,11 +99,11 @@ class ClassTarget(Target):
     Attributes
     ----------
     classes : ndarray of shape (n_classes,)
-        The labels, sorted.
+        The class labels, sorted.
     codes : ndarray of shape (n_samples,)
         The class of each sample as a position in ``classes``.
     sample_weights : SampleWeights, optional
-        How much each sample counts.
+        Sample weights.
     """
 
     classes: NDArray[Any]
@@ -105,7 +115,7 @@ class ClassTarget(Target):
     def from_labels(
         cls, y: Any, sample_weights: SampleWeights | None = None, *, least: int = 2
     ) -> ClassTarget:
-        """Return the target made of labels, of at least so many classes, or raise a clear error."""
+        """Return the target of class labels, or raise an error for fewer classes than ``least``."""
         y = np.asarray(y)
         if y.ndim != 1:
             raise InvalidInputError(
@@ -133,7 +143,7 @@ class ClassTarget(Target):
         return cls(classes, codes, sample_weights)
 
     def subset(self, rows: NDArray[np.intp]) -> ClassTarget:
-        """Return the target of some of the samples; classes that vanish are left out."""
+        """Return the target of some samples, without classes that they lack."""
         present, codes = np.unique(self.codes[rows], return_inverse=True)
         return ClassTarget(self.classes[present], codes, _some(self.sample_weights, rows))
 
@@ -141,17 +151,17 @@ class ClassTarget(Target):
         return ClassTarget(self.classes, self.codes[rows], _some(self.sample_weights, rows))
 
     def among(self, classes: NDArray[Any]) -> ClassTarget:
-        """Return the same samples among other classes, which have all of theirs."""
+        """Return the same samples with a longer list of classes, which contains their own."""
         codes = np.searchsorted(classes, self.classes)[self.codes]
         return ClassTarget(classes, codes, self.sample_weights)
 
     @property
     def seen(self) -> ClassTarget:
-        """The same samples, without the classes that have none."""
+        """The same samples, without empty classes."""
         return self if self.counts.all() else self.among(self.classes[self.counts > 0])
 
     def draw(self, share: float, rng: np.random.RandomState) -> NDArray[np.intp]:
-        """Return a share of each class, at least two samples, at random, sorted."""
+        """Return the sorted positions of a random share of each class, at least two samples."""
         chosen = [
             rng.permutation(np.flatnonzero(self.codes == code))[: max(2, round(share * count))]
             for code, count in enumerate(self.counts)
@@ -180,27 +190,32 @@ class ClassTarget(Target):
 
     @cached_property
     def counts(self) -> NDArray[np.intp]:
-        """The samples of each class, of shape (n_classes,)."""
+        """The number of samples of each class, of shape (n_classes,)."""
         return np.bincount(self.codes, minlength=self.n_classes)
 
     @cached_property
     def sizes(self) -> NDArray[Any]:
-        """The sum of weights of each class; without weights, `counts`."""
+        """The sum of the sample weights of each class; `counts` without weights."""
         return np.bincount(self.codes, self.row_weights.values, minlength=self.n_classes)
 
     @property
+    def own_sizes(self) -> FloatArray:
+        """The size of the class of each sample."""
+        return np.asarray(self.sizes[self.codes], dtype=np.float64)
+
+    @property
     def total(self) -> float:
-        """The number of samples: of rows, or the sum of their weights."""
+        """The sum of the sample weights; the number of samples without weights."""
         return self.row_weights.total
 
     @cached_property
     def shares(self) -> FloatArray:
-        """The share of each class in all samples."""
+        """The share of each class in the sum of the sample weights."""
         return np.asarray(self.sizes / self.total)
 
     @cached_property
     def membership(self) -> FloatArray:
-        """1 where a sample is in a class, else 0; of shape (n_samples, n_classes)."""
+        """One-hot encoded classes, of shape (n_samples, n_classes), with rows times √ω."""
         return self.row_weights.scale(np.eye(self.n_classes)[self.codes])
 
     @cached_property
@@ -211,10 +226,10 @@ class ClassTarget(Target):
 
     @cached_property
     def scores(self) -> FloatArray:
-        """T with TTᵀ = HHᵀ and only n_classes − 1 columns, of length √n_samples each.
+        """T with TTᵀ = HHᵀ and only n_classes − 1 columns, each of length √n_samples.
 
-        H has rank n_classes − 1, because H√share = 0. Everything that depends on HHᵀ alone is
-        cheaper with T, and for two classes one column is all there is to solve for.
+        H has rank n_classes − 1, because H√share = 0. Whatever depends on HHᵀ alone is cheaper
+        to compute with T, which has one column for two classes.
         """
         return np.asarray(self.indicator @ self._basis)
 
@@ -223,18 +238,18 @@ class ClassTarget(Target):
         """Orthonormal columns that are orthogonal to √share."""
         null = np.sqrt(self.shares)[:, None]
         basis = np.linalg.qr(np.hstack([null, np.eye(self.n_classes)]))[0][:, 1:]
-        # A sign that does not depend on LAPACK: the last class has the larger score.
+        # The sign must not depend on LAPACK: the last class has the larger score.
         return np.asarray(basis * np.where(basis[-1] < 0, -1.0, 1.0))
 
     @cached_property
     def class_scores(self) -> FloatArray:
-        """The row of `scores` of each class, without weights; of shape (n_classes, n_columns)."""
+        """The score of each class, without sample weights, of shape (n_classes, n_columns)."""
         roots = np.sqrt(self.shares)
         return np.asarray((np.diag(1.0 / roots) - roots) @ self._basis)
 
     @property
     def signs(self) -> FloatArray:
-        """1 on the second of two classes, −1 on the first, of shape (n_samples,)."""
+        """1 for samples of the second of two classes, −1 for the first; of shape (n_samples,)."""
         return np.where(self.codes == 1, 1.0, -1.0)
 
     @cached_property
@@ -244,16 +259,17 @@ class ClassTarget(Target):
         return self.row_weights.scale(found[:, None])[:, 0]
 
     def means(self, rows: FloatArray) -> FloatArray:
-        """Return the mean of each class, of numbers per sample: (n_classes, n_columns)."""
-        weighted = rows * self.row_weights.roots[:, None]  # membership has the other root
+        """Return class means of the columns of an array, of shape (n_classes, n_columns)."""
+        weighted = rows * self.row_weights.roots[:, None]  # `membership` has the other √ω
         return np.asarray(self.membership.T @ weighted / self.sizes[:, None])
 
     @cached_property
     def freedom(self) -> tuple[float, FloatArray]:
-        """The degrees of freedom of the covariance within classes, and those without each sample.
+        """Degrees of freedom of the within-class covariance, and those without each sample.
 
-        Weights that sum to 1 have 1 − Σ_c (Σω²/Σω over class c), by which Σω rrᵀ is divided so that
-        it is right on average. Of n equal weights, that is (n − n_classes)/n.
+        For weights that sum to 1 they are 1 − Σ_c (Σω²/Σω over class c). The sum Σω rrᵀ over
+        residuals r is divided by them to be unbiased. For n equal weights they are
+        (n − n_classes)/n.
         """
         weights, codes, sizes = self.row_weights.shares, self.codes, self.shares
         squares = np.bincount(codes, weights**2, minlength=self.n_classes)
@@ -266,14 +282,14 @@ class ClassTarget(Target):
 
 @dataclass(frozen=True)
 class RegressionTarget(Target):
-    """Numbers to be predicted: one column or several that share one kernel.
+    """Numbers to predict: one or several columns that share one kernel.
 
     Attributes
     ----------
     values : ndarray of shape (n_samples, n_targets)
         The numbers.
     sample_weights : SampleWeights, optional
-        How much each sample counts.
+        Sample weights.
     """
 
     values: FloatArray
@@ -282,14 +298,14 @@ class RegressionTarget(Target):
 
     @classmethod
     def from_values(cls, y: Any, sample_weights: SampleWeights | None = None) -> RegressionTarget:
-        """Return the target made of numbers, or raise a clear error."""
+        """Return the target of numbers, or raise an error if a column is constant."""
         values = np.asarray(y, dtype=np.float64)
         values = values[:, None] if values.ndim == 1 else values
         constant = np.flatnonzero(np.ptp(values, axis=0) == 0)
         if len(constant):
             raise InvalidInputError(
                 "Every target must vary over the samples. Got a constant in column "
-                f"{constant[0]} of y. Leave it out: there is nothing to learn."
+                f"{constant[0]} of y. Leave this column out."
             )
         return cls(values, sample_weights)
 
@@ -300,7 +316,7 @@ class RegressionTarget(Target):
 
     @cached_property
     def scores(self) -> FloatArray:
-        """The columns, centred and of mean square 1, so that all count the same."""
+        """The columns, centred and with mean square 1, so that all have equal influence."""
         weights = self.row_weights
         centered = weights.center(self.values.copy())
         return weights.scale(centered / np.sqrt(weights.means((centered**2).T)))
@@ -311,11 +327,11 @@ class RegressionTarget(Target):
         return self.row_weights.scale(self.values.copy())
 
     def subset(self, rows: NDArray[np.intp]) -> RegressionTarget:
-        """Return the target of some of the samples."""
+        """Return the target of some samples."""
         return RegressionTarget(self.values[rows], _some(self.sample_weights, rows))
 
     def draw(self, share: float, rng: np.random.RandomState) -> NDArray[np.intp]:
-        """Return a share of the samples, at random, sorted, on which every column varies."""
+        """Return the sorted positions of a random share of samples on which all columns vary."""
         n = max(2, round(share * self.n_samples))
         chosen = rng.permutation(self.n_samples)[:n]
         constant = self.values[:, np.ptp(self.values[chosen], axis=0) == 0]
@@ -325,14 +341,14 @@ class RegressionTarget(Target):
 
 @dataclass(frozen=True)
 class LabelsTarget(Target):
-    """Label sets: a sample has any number of labels, and all share one kernel.
+    """Label sets: each sample has any number of labels, and all labels share one kernel.
 
     Attributes
     ----------
     has : ndarray of bool of shape (n_samples, n_labels)
-        Whether a sample has a label. No label that all samples have, or none.
+        Whether each sample has each label. Every label varies: some samples have it, others not.
     sample_weights : SampleWeights, optional
-        How much each sample counts.
+        Sample weights.
     """
 
     has: NDArray[np.bool_]
@@ -341,32 +357,32 @@ class LabelsTarget(Target):
 
     @property
     def labels(self) -> FloatArray:
-        """Whether a sample has each label, as numbers."""
+        """Whether each sample has each label, as 0 and 1."""
         return self.has.astype(np.float64)
 
     @cached_property
     def parts(self) -> list[ClassTarget]:
-        """One target per label: the samples without it and those with it."""
+        """One two-class target per label: the samples without and with the label."""
         columns = self.has.T.astype(np.intp)
         return [ClassTarget(np.arange(2), column, self.sample_weights) for column in columns]
 
     @cached_property
     def scores(self) -> FloatArray:
-        """One column per label, centred and of mean square 1, so that rare labels count as much."""
+        """One column per label, centred and with mean square 1, for rare and frequent labels."""
         return np.hstack([part.scores for part in self.parts])
 
     def subset(self, rows: NDArray[np.intp]) -> LabelsTarget:
-        """Return the target of some of the samples; labels that do not vary there are left out."""
+        """Return the target of some samples, without labels that are constant on them."""
         has = self.has[rows]
         varies = has.any(axis=0) & ~has.all(axis=0)
         return LabelsTarget(has[:, varies], _some(self.sample_weights, rows))
 
     def draw(self, share: float, rng: np.random.RandomState) -> NDArray[np.intp]:
-        """Return a share of the samples, at random, sorted; two with and without each label."""
+        """Return sorted positions of a random share, two samples with and without each label."""
         order = rng.permutation(self.n_samples)
         chosen = order[: max(2, round(share * self.n_samples))]
         shuffled = self.has[order]
-        # The first two of each kind in the order drawn: mostly chosen already.
+        # The first two samples with and without each label: mostly chosen already.
         first = [
             order[np.flatnonzero(column == value)[:2]]
             for column in shuffled.T
@@ -380,18 +396,18 @@ def _some(weights: SampleWeights | None, rows: NDArray[np.intp]) -> SampleWeight
 
 
 def deal_folds(keys: FloatArray, codes: NDArray[np.intp], n_folds: int) -> NDArray[np.intp]:
-    """Return the fold of each row, from 0: at random, with a share of every class in each.
+    """Return the fold of each row, from 0, for random stratified folds.
 
-    Neither the order of the rows nor that of the classes changes which rows share a fold.
+    Folds depend neither on the order of the rows nor on the order of the classes.
 
     Parameters
     ----------
     keys : ndarray of shape (n_rows, n_columns)
-        What tells rows apart.
+        Numbers that distinguish the rows; rows are sorted by them before shuffling.
     codes : ndarray of int of shape (n_rows,)
         The class of each row.
     n_folds : int
-        The number of folds; fewer where there are fewer rows.
+        The number of folds, at most the number of rows.
     """
     order = np.lexsort([*keys.T[::-1], codes])
     strata = by_appearance(codes[order])
@@ -402,14 +418,14 @@ def deal_folds(keys: FloatArray, codes: NDArray[np.intp], n_folds: int) -> NDArr
 
 
 def deal(strata: NDArray[np.intp], n_folds: int) -> NDArray[np.intp]:
-    """Return a fold per row: every stratum is dealt out in turn, where the last one ended."""
+    """Return the fold of each row: rows sorted by stratum are assigned to folds in turn."""
     folds = np.empty(len(strata), dtype=np.intp)
     folds[np.argsort(strata, kind="stable")] = np.arange(len(strata)) % n_folds
     return folds
 
 
 def by_appearance(codes: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return codes in the order in which they first appear: the names of classes do not matter."""
+    """Return codes renumbered by first appearance, so that class names do not matter."""
     _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse]
 
@@ -417,16 +433,16 @@ def by_appearance(codes: NDArray[np.intp]) -> NDArray[np.intp]:
 def labels_without_weight(
     y: Any, present: NDArray[np.intp], no_class: Any = None
 ) -> NDArray[Any] | None:
-    """Return the labels that only samples of weight 0 have, sorted; None where there are none.
+    """Return the sorted labels that only samples of weight 0 have; None if there are none.
 
     Parameters
     ----------
     y : array-like of shape (n_samples,)
         Labels.
     present : ndarray of int
-        The samples with weight.
+        Positions of the samples with a positive weight.
     no_class : object, optional
-        What marks samples without label. None and NaN always do.
+        Mark of unlabelled samples. None and NaN always mark them.
     """
     labels = np.asarray(y).ravel()
     known = {no_class, None, *labels[present].tolist()}

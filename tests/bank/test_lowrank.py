@@ -356,7 +356,7 @@ def test_text_like_rows_take_memory_of_the_features_only():
         [Linear(), "cosine"], criterion="rkda", regularization=1e-3, bank=LowRank(200)
     )
     tracemalloc.start()
-    with pytest.warns(LowRankWarning, match="larger rank would clearly pay"):
+    with pytest.warns(LowRankWarning, match="larger rank would reduce the error"):
         clf.fit(rows, y)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

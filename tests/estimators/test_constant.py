@@ -59,5 +59,5 @@ def test_other_estimators_take_constant_rows():
     with pytest.warns(LeftOutColumnWarning, match="No column varies"):
         mapped = LearnedKernelTransformer().fit(X, y).transform(X)
     assert_allclose(mapped, np.zeros((30, 30)), atol=1e-12)
-    with pytest.raises(InvalidInputError, match="30 rows that are all the same"):
+    with pytest.raises(InvalidInputError, match="30 equal rows"):
         MultipleKernelDiscriminant().fit(open_rows(X, y))

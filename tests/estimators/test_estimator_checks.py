@@ -76,7 +76,7 @@ EXPECTED_FAILED_CHECKS = {
             "check_classifiers_multilabel_output_format_predict_proba",
             "check_classifiers_multilabel_output_format_decision_function",
         ],
-        "class_weight is for rows of one class each",
+        "class_weight requires one class for each row",
     ),
     "neighbours": {
         "check_class_weight_classifiers": "classes weigh in the kernel, not in the neighbours"
@@ -115,7 +115,7 @@ def checks():
             yield pytest.param(estimator, check, id=label, marks=marks)
 
 
-@pytest.mark.filterwarnings("ignore:A larger rank would clearly pay")
+@pytest.mark.filterwarnings("ignore:A larger rank would reduce the error")
 @pytest.mark.parametrize(("estimator", "check"), list(checks()))
 def test_estimator_check(estimator, check):
     check(estimator)

@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from discernel.estimators import (
+from discernel import (
     AKFDClassifier,
     KernelDiscriminant,
     MultipleKernelDiscriminant,

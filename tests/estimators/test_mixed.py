@@ -9,8 +9,12 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.model_selection import cross_val_score
 
-from discernel import KernelDiscriminant, MultipleKernelDiscriminant, MultipleKernelRidge
-from discernel.estimators import SeparabilityClassifier
+from discernel import (
+    KernelDiscriminant,
+    MultipleKernelDiscriminant,
+    MultipleKernelRidge,
+    SeparabilityClassifier,
+)
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Cosine, Function, Linear, Spectrum, as_kernel
 

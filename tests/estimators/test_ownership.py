@@ -10,17 +10,18 @@ from numpy.testing import assert_array_equal
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import scale
 
-from discernel import estimators
-from discernel.estimators import (
+from discernel import (
     AKFDClassifier,
     KernelDiscriminant,
     MultiLabelKernelDiscriminant,
     MultipleKernelRidge,
     SeparabilityClassifier,
+    estimators,
 )
 from discernel.kernels import RBF, Function, Linear
 
 ALL = [getattr(estimators, name) for name in estimators.__all__]
+ALL += [AKFDClassifier, SeparabilityClassifier]
 
 
 @pytest.fixture(scope="module")
@@ -126,9 +127,9 @@ def test_rows_are_copied_once_and_only_where_they_are_shared(wine, monkeypatch):
     copied = []
     from discernel.learn import training as rows
 
-    original = rows._owned
-    monkeypatch.setattr(rows, "_owned", lambda *args: copied.append(1) or original(*args))
+    original = rows._copy_if_shared
+    monkeypatch.setattr(rows, "_copy_if_shared", lambda *args: copied.append(1) or original(*args))
     KernelDiscriminant(RBF()).fit(X, y)
     assert len(copied) == 1
-    fresh = rows._owned(converted := np.array(X), X.tolist())
+    fresh = rows._copy_if_shared(converted := np.array(X), X.tolist())
     assert fresh is converted

@@ -68,7 +68,7 @@ def test_the_rank_of_the_forecast_is_that_of_the_fit(rows, monkeypatch):
     clf = MultipleKernelDiscriminant(
         rbf_ladder(4), criterion="rkda", regularization=0.01, max_time="2m"
     )
-    with pytest.warns(LowRankWarning, match="A larger rank would clearly pay"):
+    with pytest.warns(LowRankWarning, match="A larger rank would reduce the error"):
         clf.fit(*rows)
     assert asked == {"dense"}
     assert clf.bank_ == "lowrank"

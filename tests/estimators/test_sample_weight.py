@@ -582,7 +582,7 @@ def test_bad_class_weights_are_refused(wine, given, words):
 def test_class_weights_are_not_for_several_labels(wine):
     X, y = wine
     Y = np.column_stack([y == "red", y == "rose"]).astype(int)
-    with pytest.raises(ValueError, match="rows of one class each"):
+    with pytest.raises(ValueError, match="one class for each row"):
         MultiLabelKernelDiscriminant(class_weight="balanced").fit(X, Y)
 
 
@@ -608,7 +608,7 @@ class Own(Criterion):
 
 def test_a_criterion_that_does_not_know_weights_refuses_them(wine, counts):
     X, y = wine
-    with pytest.raises(ValueError, match="'Own' does not say that it takes weights"):
+    with pytest.raises(ValueError, match="'Own' does not declare that it takes sample weights"):
         MultipleKernelDiscriminant(KERNELS, criterion=Own()).fit(X, y, sample_weight=counts)
 
 

@@ -403,7 +403,9 @@ def test_memory_on_a_bank_is_a_few_matrices_however_many_kernels(n_kernels):
 
 @pytest.mark.parametrize("nu", [0, -1.0, np.inf, np.nan, "cv", True])
 def test_options_refuse_a_nu_that_is_not_a_positive_number(nu):
-    with pytest.raises(InvalidInputError, match=r"ν must be a positive, finite number. Got nu="):
+    with pytest.raises(
+        InvalidInputError, match=r"nu of A-KFD.* must be a positive, finite number. Got "
+    ):
         AKFD(nu)
 
 
@@ -416,7 +418,7 @@ def test_options_are_values():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"nu": 0.0}, r"ν must be a positive, finite number. Got nu=0.0"),
+        ({"nu": 0.0}, r"nu of A-KFD.* must be a positive, finite number. Got 0.0"),
         ({"grams": np.eye(40)}, r"must have shape \(n_kernels, n_samples, n_samples\).*\(40, 40\)"),
         ({"d": np.ones(39)}, r"one target per sample, here 40 rows. Got targets of shape \(39,\)"),
         ({"tol": 0.0}, r"tol must be a positive, finite number. Got 0.0"),
@@ -436,7 +438,7 @@ def test_alternate_refuses(two_classes, options, message):
     ("options", "message"),
     [
         ({"nus": []}, r"at least one ν to choose from and at least two folds. Got nus=\[\]"),
-        ({"nus": [1.0, -1.0]}, r"ν must be a positive, finite number. Got nu=-1.0"),
+        ({"nus": [1.0, -1.0]}, r"nu of A-KFD.* must be a positive, finite number. Got -1.0"),
         ({"n_splits": 1}, r"at least two folds.*n_splits=1"),
         ({"y": np.zeros(40)}, r"at least two classes"),
     ],

@@ -308,7 +308,7 @@ Y = [0, 0, 1, 1, -1, -1]
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        ([0, 0, 1, 1, 0, 1], r"must be rows without label, marked by -1.*All 6 rows have one"),
+        ([0, 0, 1, 1, 0, 1], r"must be unlabelled rows .*marked by -1.*All 6 rows have"),
         ([-1] * 6, r"labelled rows of at least two classes. Got none"),
         ([0, 0, 0, 0, -1, -1], r"at least two classes to separate. Got 1 class: \[0\]"),
         ([[0], [0], [1], [1], [-1], [-1]], r"1d array of labels. Got shape \(6, 1\)"),

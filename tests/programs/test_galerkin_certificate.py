@@ -46,7 +46,7 @@ def test_a_rough_start_is_not_taken_for_the_optimum():
     """Far off, its value is below the bound: a gap without the error would be 0."""
     grams, y = make_problem(30, 2, 4)
     criterion = RKDAProgram(RoughBank(grams, 0.8), ClassTarget.from_labels(y), 1e-2)
-    rough = criterion.near(np.full(4, 0.25))
+    rough = criterion.rough_at(np.full(4, 0.25))
     found = solve(criterion, 1e-6)
     optimum = solve(criterion, 1e-12, solver=Newton()).value
     assert rough.value < optimum

@@ -116,7 +116,9 @@ def test_a_rank_that_is_far_too_small_is_said_aloud():
     rng = np.random.default_rng(0)
     rows = rng.random((900, 2))
     y = (np.floor(4 * rows).sum(axis=1) % 2).astype(int)  # a chessboard
-    with pytest.warns(LowRankWarning, match=r"larger rank would clearly pay.*Try LowRank\(80\)"):
+    with pytest.warns(
+        LowRankWarning, match=r"larger rank would reduce the error.*Try LowRank\(80\)"
+    ):
         clf = MultipleKernelDiscriminant([RBF(width=0.15)], bank=LowRank(40)).fit(rows, y)
     assert clf.low_rank_loss_.advice
     assert clf.learned_kernel_.rank == 40

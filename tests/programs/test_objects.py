@@ -407,12 +407,12 @@ class Picky:
         (LeaveOneOut(), "at, restricted"),
     ],
 )
-def test_a_solver_is_refused_where_a_program_does_not_offer_what_it_needs(
+def test_a_solver_is_refused_if_the_program_lacks_methods_that_it_needs(
     two_classes, criterion, missing
 ):
     message = (
-        rf"solver='picky' needs a program that offers at, restricted. .*'{criterion.name}' does "
-        rf"not offer {missing}. Use one of .*'{criterion.solvers[0]}'"
+        rf"solver='picky' needs a program with at, restricted. .*'{criterion.name}' has "
+        rf"no {missing}. Use one of .*'{criterion.solvers[0]}'"
     )
     with pytest.raises(InvalidInputError, match=message):
         learn_kernel(*two_classes, criterion=criterion, solver=Picky())
@@ -422,7 +422,7 @@ def test_a_solver_of_ours_is_refused_where_a_criterion_has_no_use_for_it(two_cla
     for solver in (Galerkin(), "galerkin"):
         with pytest.raises(InvalidInputError, match=r"solver of criterion='fdr'.*Got 'galerkin'"):
             learn_kernel(*two_classes, criterion=FisherRatio(), solver=solver)
-    with pytest.raises(InvalidInputError, match=r"'columns' needs .*'rkda' does not offer few"):
+    with pytest.raises(InvalidInputError, match=r"'columns' needs .*'rkda' has no select"):
         learn_kernel(*two_classes, criterion="rkda", solver="columns", regularization="joint")
 
 
@@ -475,5 +475,5 @@ def test_what_is_no_solution_is_a_clear_error(two_classes):
 
 
 def test_a_solver_that_is_to_choose_lambda_must_say_which(two_classes):
-    with pytest.raises(InvalidInputError, match=r"must say which it learned\. 'prophet' returned"):
+    with pytest.raises(InvalidInputError, match=r"must return the learned λ\. 'prophet' returned"):
         learn_kernel(*two_classes, criterion=Auto(), solver=Returns((0.2,) * 5))

@@ -63,7 +63,7 @@ def matrix(criterion, weights):
 @pytest.mark.parametrize("seed", range(3))
 def test_the_true_value_is_between_the_value_and_the_value_with_its_error(seed, lam, error):
     criterion, weights, exact = problem(lam, error, seed=seed, n_classes=2 + seed)
-    point = criterion.near(weights)
+    point = criterion.rough_at(weights)
     assert point.value <= exact * (1 + 1e-10)
     assert point.value + point.error >= exact * (1 - 1e-10)
 
@@ -72,7 +72,7 @@ def test_the_true_value_is_between_the_value_and_the_value_with_its_error(seed, 
 def test_the_error_is_reached_where_no_kernel_sees_the_residual(lam):
     """K_i1 = 0 for centred kernels: along the ones, ⟨R, N⁻¹R⟩ is ‖R‖²/ρ itself."""
     criterion, weights, exact = problem(lam, 0.5, np.ones(30))
-    point = criterion.near(weights)
+    point = criterion.rough_at(weights)
     assert point.value < exact * (1 - 1e-6)
     assert point.value + point.error == pytest.approx(exact, rel=1e-8)
 
@@ -82,7 +82,7 @@ def test_the_error_is_reached_where_no_kernel_sees_the_residual(lam):
 def test_errors_of_the_dual_point_enter_the_value_squared(lam, error):
     """⟨T, N⁻¹T⟩ − value = ⟨E, NE⟩ to the digit, whatever E is."""
     criterion, weights, _ = problem(lam, error)
-    point, best = criterion.near(weights), criterion.at(weights)
+    point, best = criterion.rough_at(weights), criterion.at(weights)
     E, N = point.dual - best.dual, matrix(criterion, weights)
     missing = criterion.scale * np.sum(E * (N @ E))
     assert best.value - point.value == pytest.approx(missing, rel=1e-6, abs=1e-11 * best.value)
@@ -92,7 +92,7 @@ def test_errors_of_the_dual_point_enter_the_value_squared(lam, error):
 def test_an_exact_dual_point_has_no_error(lam):
     criterion, weights, exact = problem(lam, 1.0)
     assert criterion.at(weights).error <= 1e-10 * exact
-    assert criterion.near(weights).error > 1e-3 * exact
+    assert criterion.rough_at(weights).error > 1e-3 * exact
 
 
 @pytest.mark.parametrize("error", [1e-3, 0.3])
@@ -101,7 +101,7 @@ def test_a_rough_dual_point_bounds_the_optimum_all_the_same(lam, error):
     criterion, weights, _ = problem(lam, error)
     others = np.random.default_rng(1).dirichlet(np.ones(4), size=50)
     least = min(criterion.at(w).value for w in (*others, *np.eye(4)))
-    assert criterion.near(weights).bound <= least
+    assert criterion.rough_at(weights).bound <= least
 
 
 @pytest.mark.parametrize("lam", [1e-3, 1.0])
@@ -111,13 +111,13 @@ def test_the_pull_towards_equal_weights_has_the_same_error(lam):
     target, weights = ClassTarget.from_labels(y), np.array([0.7, 0.1, 0.2, 0.0])
     plain = RKDAProgram(RoughBank(grams, 0.1), target, lam)
     shrunk = ShrunkRKDAProgram(RoughBank(grams, 0.1), target, lam, 0.3)
-    exact, point = shrunk.at(weights), shrunk.near(weights)
-    assert point.error == pytest.approx(plain.near(weights).error)
+    exact, point = shrunk.at(weights), shrunk.rough_at(weights)
+    assert point.error == pytest.approx(plain.rough_at(weights).error)
     assert point.value < exact.value <= point.value + point.error
     away = weights - 0.25
     pull = 0.5 * 0.3 * 4 * plain.at(np.full(4, 0.25)).value * (away @ away)
     assert exact.value - plain.at(weights).value == pytest.approx(pull)
-    assert point.value - plain.near(weights).value == pytest.approx(pull)
+    assert point.value - plain.rough_at(weights).value == pytest.approx(pull)
 
 
 @pytest.mark.parametrize("lam", [1e-3, 1.0])
@@ -149,7 +149,7 @@ def test_single_precision_on_tiles_is_covered_by_its_error():
     for lam in (1e-3, 1e-1):
         criterion = RKDAProgram(TiledBank(kernels, X), ClassTarget.from_labels(y), lam)
         weights = np.array([0.2, 0.5, 0.3])
-        rough, exact = criterion.near(weights), criterion.at(weights)
+        rough, exact = criterion.rough_at(weights), criterion.at(weights)
         off = np.linalg.norm(rough.dual - exact.dual) / np.linalg.norm(exact.dual)
         assert 1e-10 < off < 1e-3, "of single precision, and good for three digits"
         assert rough.value == pytest.approx(exact.value, rel=max(1e-12, 10 * off**2 / lam))

@@ -1,4 +1,4 @@
-"""The base of all estimators: parameters of kernels, arrays of any library, the fitted model."""
+"""The base class of all estimators: kernel parameters, array conversion and the fitted model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from discernel.bank import BankChoice
 from discernel.exceptions import is_word
 from discernel.kernels.make import get_settings, with_settings
 from discernel.learn import Request, make_request
-from discernel.learn.chunks import StreamLearner, naming_rows
+from discernel.learn.chunks import StreamLearner, errors_with_origin
 from discernel.learn.rows import Learning, learn_rows, rows_vary
 from discernel.learn.stages import FitRun
 from discernel.learn.training import (
@@ -46,45 +46,46 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def view(path: str, doc: str, *, optional: bool = False) -> Any:
-    """Return a property of an estimator that reads its model, and is not there before a fit.
+    """Return a fitted attribute of an estimator: a property that reads ``model_``.
 
     Parameters
     ----------
     path : str
-        Where it is in the model.
+        The attribute of the model, with dots for nested attributes.
     doc : str
-        What it is.
+        The docstring.
     optional : bool, default=False
-        Whether None means that there is none.
+        Whether to raise an `AttributeError` if the value is None.
     """
     read = attrgetter(path)
 
     def get(self: Any) -> Any:
         found = read(self.model_)
         if found is None and optional:
-            raise AttributeError(f"This fit of {type(self).__name__} has none: {doc}")
+            raise AttributeError(f"This fit of {type(self).__name__} has no such attribute: {doc}")
         return found
 
     return property(get, doc=doc)
 
 
 class BaseKernelEstimator(BaseEstimator):
-    """An estimator whose kernels are parameters, and whose fit makes a `Model`.
+    """An estimator with kernels as parameters, whose `fit` makes a `Model`.
 
-    Subclasses have a parameter ``kernels``, or say otherwise by `_candidates` what there is. Their
-    `fit` sets ``model_`` and nothing else; fitted attributes are views of it.
+    Subclasses have a parameter ``kernels``, or override `_candidates`. Their `fit` sets only
+    ``model_``; all fitted attributes are properties that read it.
     """
 
-    #: The parameters that hold kernels.
+    #: Names of the parameters with kernels.
     _kernel_parameters: ClassVar[tuple[str, ...]] = ("kernel", "kernels")
-    #: Whether kernels can be computed on a device.
+    #: Whether the estimator computes on devices.
     _computes_on_device: ClassVar[bool] = True
-    #: Whether a kernel of low rank serves as well, whether kernels are learned again without each
-    #: fold, and whether features can be summed up.
+    #: Whether kernels may be approximated by low-rank features.
     _approximable: ClassVar[bool] = True
+    #: Whether kernels are learned again without each fold, for held-out scores.
     _holds_out: ClassVar[bool] = False
+    #: Whether the estimator can be fitted to rows in chunks, by sums of features.
     _sums: ClassVar[bool] = False
-    #: How `check_training` checks y.
+    #: Options of `check_training` for the check of y.
     _y_checks: ClassVar[Mapping[str, Any]] = {}
     #: The clock of a time limit.
     _clock: Any = staticmethod(time.perf_counter)
@@ -94,21 +95,21 @@ class BaseKernelEstimator(BaseEstimator):
 
     n_features_in_ = view("reader.n_features", "The number of columns.", optional=True)
     feature_names_in_ = view("reader.names", "The names of the columns.", optional=True)
-    encoder_ = view("reader.encoder", "What became of the columns of a table; None for numbers.")
-    kernels_ = view("reader.kernels", "The kernels, with all that depends on rows fixed.")
+    encoder_ = view("reader.encoder", "The encoder of a table; None for plain numbers.")
+    kernels_ = view("reader.kernels", "The kernels, with values that depend on the rows fixed.")
     combined_kernel_ = view(
-        "kernel", "The learned kernel between new rows and those kept.", optional=True
+        "kernel", "The learned kernel between new rows and kept rows.", optional=True
     )
-    learned_kernel_ = view("facts.learned", "Everything the solver said.", optional=True)
-    kernel_names_ = view("facts.names", "What the weights belong to.")
-    kernel_weights_ = view("facts.learned.weights", "The weights of the normalised kernels.")
-    regularization_ = view("facts.learned.regularization", "The λ used, chosen or learned.")
+    learned_kernel_ = view("facts.learned", "The complete result of the solver.", optional=True)
+    kernel_names_ = view("facts.names", "Names of the kernels, in the order of the weights.")
+    kernel_weights_ = view("facts.learned.weights", "The weights of the normalized kernels.")
+    regularization_ = view("facts.learned.regularization", "The λ used, given, chosen or learned.")
     gap_ = view("facts.learned.gap", "The certified relative duality gap, or None.")
-    bank_ = view("facts.bank", "How the rows were learned from: the bank, or 'stream'.")
-    forecast_ = view("facts.forecast", "What the fit was expected to take, or None.")
+    bank_ = view("facts.bank", "The name of the bank, or 'stream' for rows in chunks.")
+    forecast_ = view("facts.forecast", "The expected time and memory of the fit, or None.")
     plan_ = view("facts.plan", "How the fit was computed, and why.")
-    metric_ = view("facts.metric", "The scales of columns that were considered.", optional=True)
-    low_rank_loss_ = view("facts.low_rank_loss", "What a low rank lost, or None.")
+    metric_ = view("facts.metric", "The learned column scales.", optional=True)
+    low_rank_loss_ = view("facts.low_rank_loss", "The loss of bank='lowrank', or None.")
 
     def __init__(
         self,
@@ -131,7 +132,7 @@ class BaseKernelEstimator(BaseEstimator):
         self.solver = solver
         self.regularization = regularization
         self.tol = tol
-        self.max_iter: Any = max_iter  # a number, always, where a subclass says so
+        self.max_iter: Any = max_iter  # subclasses may require a number
         self.random_state = random_state
         self.bank = bank
         self.max_time = max_time
@@ -146,7 +147,7 @@ class BaseKernelEstimator(BaseEstimator):
 
     @property
     def feature_importances_(self) -> FloatArray:
-        """The loss of predictions without each column, as shares that sum to 1."""
+        """The importances of the columns, at least 0 and summing to 1."""
         return self._importances()[0]
 
     @property
@@ -155,6 +156,7 @@ class BaseKernelEstimator(BaseEstimator):
         return self._importances()[1]
 
     def _importances(self) -> tuple[FloatArray, FloatArray]:
+        """Return importances and standard errors, or raise an `AttributeError`."""
         known = self.model_.facts.importances if "model_" in vars(self) else None
         if known is None:
             raise AttributeError(
@@ -165,25 +167,25 @@ class BaseKernelEstimator(BaseEstimator):
         return cast(tuple[FloatArray, FloatArray], known.found)
 
     def _candidates(self) -> Any:
-        """Return the kernels as the user gave them."""
+        """Return the candidate kernels, as given by the user."""
         return self.kernels
 
     # ---- fitting -----------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn the kernel, and what predicts with it.
+        """Learn the kernel, and fit the model with it.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Training rows: an array of any library, a sparse matrix, a dataframe, with
-            ``kernels="auto"`` of any columns, what callable kernels take, or for precomputed
-            kernels a stack of shape (n_samples, n_samples, n_kernels).
+            Training rows: an array, a sparse matrix, a DataFrame (of any columns with
+            ``kernels="auto"``), objects for callable kernels, or for precomputed kernels a stack
+            of shape (n_samples, n_samples, n_kernels).
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            What is to be predicted: class labels, labels as columns, or numbers, as the class says.
+            The target: class labels, one 0/1 column for each label, or numbers, depending on the
+            estimator.
         sample_weight : array-like of shape (n_samples,), optional
-            How much each row counts, at least 0: relative to the others, and a row of weight 0 is
-            absent.
+            Relative weights of the rows, at least 0; rows of weight 0 are ignored.
 
         Returns
         -------
@@ -193,7 +195,7 @@ class BaseKernelEstimator(BaseEstimator):
         given, device = (X, y, sample_weight), None
         try:
             found, named = check_given(*given), self.device
-            # What other libraries have in NumPy's memory is computed by NumPy.
+            # Arrays of other libraries in CPU memory are processed by NumPy.
             if named != "cpu" and self._computes_on_device:  # "cpu" needs no other library
                 device = elsewhere(found if named is None else Device.named(named))
             X, y, sample_weight = map(on_host, given)
@@ -219,16 +221,16 @@ class BaseKernelEstimator(BaseEstimator):
         )
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, device: Device | None) -> Model:
-        """Return the model of a fit to arrays of NumPy, within the time limit if there is one."""
+        """Return the model of a fit to NumPy arrays, within the time limit."""
         return FitRun(self, device, parse_duration(self.max_time)).fit(X, y, sample_weight)
 
     def _fit_model(self, X: Any, y: Any, sample_weight: Any, run: FitRun) -> Model:
-        """Return the model of a stage of a fit: check the rows, plan, learn, and make the model.
+        """Return the model of one stage: check the rows, plan, learn, and make the model.
 
         Parameters
         ----------
         X, y, sample_weight : array-like
-            Rows, labels and weights; a `Source` has all three.
+            Rows, labels and weights; a `Source` contains all three.
         run : FitRun
             The fit.
         """
@@ -236,14 +238,14 @@ class BaseKernelEstimator(BaseEstimator):
             return StreamLearner(self, run).fit(X)
         training = check_training(self, X, y, sample_weight, **self._y_checks)
         target, *known = self._make_target(training, run.request)
-        with run.working(training) as stage:
+        with run.planned_stage(training) as stage:
             if stage.sums and rows_vary(training.X, training.reader.kernels, run.tables):
                 del training, target, known  # read again, chunk by chunk
                 return StreamLearner(self, run).fit_rows(X, y, sample_weight, planned=True)
             return self._make_model(learn_rows(run, training, target), *known)
 
     def _make_target(self, training: TrainingRows, request: Request) -> tuple[Any, ...]:
-        """Return the target, and all else that `_make_model` needs, or raise a clear error."""
+        """Return the target and further arguments of `_make_model`, or raise a clear error."""
         raise NotImplementedError
 
     def _make_model(self, learning: Learning, *known: Any) -> Model:
@@ -254,16 +256,16 @@ class BaseKernelEstimator(BaseEstimator):
         learning : Learning
             The learned kernel.
         *known
-            What `_make_target` returned beside the target.
+            The values that `_make_target` returned after the target.
         """
         raise NotImplementedError
 
     def _held_out_loss(self, model: Model) -> float | None:
-        """Return the loss of held-out rows with a model; None if unknown."""
+        """Return the held-out loss of a model; None if unknown."""
         return None
 
     def _open_rows(self, X: Any, y: Any, sample_weight: Any, bank: BankChoice) -> tuple[Any, ...]:
-        """Return rows, labels and weights as they are learned from."""
+        """Return rows, labels and weights in memory, or a `Source` with all three."""
         return X, y, sample_weight
 
     def _survey_rows(self, X: Any, run: FitRun) -> Any:
@@ -272,7 +274,7 @@ class BaseKernelEstimator(BaseEstimator):
         return StreamLearner(self, run).survey(X) if in_chunks else None
 
     def _when_fitting(self) -> dict[str, str]:
-        """Return the advice for a device that fails in a fit, by the parameters there are."""
+        """Return the advice in errors of a device during a fit."""
         params = self.get_params(deep=False)
         leave_out = " and leave `device` out" if "device" in params else ""
         iterates = params.get("bank", "iterative") != "iterative"
@@ -284,7 +286,7 @@ class BaseKernelEstimator(BaseEstimator):
     # ---- parameters --------------------------------------------------------------------------
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters, and with ``deep`` those of the kernels among them.
+        """Return the parameters, with ``deep`` including those of the kernels.
 
         Parameters
         ----------
@@ -295,7 +297,7 @@ class BaseKernelEstimator(BaseEstimator):
         Returns
         -------
         dict of str to value
-            By name.
+            Values by name.
         """
         params: dict[str, Any] = super().get_params(deep=deep)
         if deep:
@@ -306,12 +308,12 @@ class BaseKernelEstimator(BaseEstimator):
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, those of kernels among them, which are replaced and never changed.
+        """Set parameters of the estimator and of its kernels; kernels are replaced, not changed.
 
         Parameters
         ----------
         **params : dict
-            By the names of `get_params`.
+            Values by the names of `get_params`.
 
         Returns
         -------
@@ -335,34 +337,35 @@ class BaseKernelEstimator(BaseEstimator):
         tags, candidates = super().__sklearn_tags__(), self._candidates()
         tags.input_tags.pairwise = are_precomputed(candidates)
         tags.input_tags.sparse = take_sparse(candidates)
-        # Not `categorical`: scikit-learn's checks would make codes of all numbers, as they would
-        # not of what histogram gradient boosting takes, which has no such tag either.
+        # Not `categorical`: scikit-learn's checks would then convert all numbers to codes.
+        # Histogram gradient boosting, which takes categories too, does not set this tag either.
         tags.input_tags.allow_nan = tags.input_tags.string = is_word(candidates, "auto")
         return tags
 
     def to_cpu(self) -> Self:
-        """Return the fitted model as one of NumPy, which can be saved and used anywhere.
+        """Return a fitted estimator that computes with NumPy, to be saved and used anywhere.
 
         Returns
         -------
         estimator
-            Another one that predicts the same, up to rounding.
+            A new estimator with the same predictions, up to rounding.
         """
         check_is_fitted(self, "model_")
         return self._with_model(self.model_.to_cpu())
 
     def for_prediction(self) -> Self:
-        """Return an estimator that predicts the same, without what only further fitting needs.
+        """Return a fitted estimator without the parts that only further fitting needs.
 
         Returns
         -------
         estimator
-            Another one, without a callback, and without the sums that `partial_fit` adds rows to.
+            A new estimator with the same predictions, without callback and without the sums to
+            which `partial_fit` adds rows.
         """
         return self._with_model(self.model_.for_prediction(), silent=True)
 
     def _with_model(self, model: Model, *, silent: bool = False) -> Self:
-        """Return an estimator of the same parameters with another model."""
+        """Return an estimator with the same parameters and another model."""
         params = self.get_params(deep=False)
         if silent and "callback" in params:
             params["callback"] = None
@@ -395,10 +398,10 @@ class BaseKernelEstimator(BaseEstimator):
 
 
 def like_input(method: Method) -> Method:
-    """Return a method of rows whose result is an array of their library, on their device.
+    """Decorate a method to return an array of the same library and device as its input.
 
-    The method itself sees NumPy's only. Text stays NumPy's, and where scikit-learn is to make a
-    dataframe of the result, it gets that.
+    The method itself gets and returns NumPy arrays. Arrays of text are not converted back, nor are
+    results from which scikit-learn makes a DataFrame.
 
     Parameters
     ----------
@@ -409,7 +412,7 @@ def like_input(method: Method) -> Method:
     @wraps(method)
     def converted(self: Any, X: Any) -> Any:
         if "model_" not in vars(self):
-            check_is_fitted(self, "model_")  # raises, and says what to do
+            check_is_fitted(self, "model_")  # raises NotFittedError
         if self.model_.device is None and type(X) is np.ndarray:
             return method(self, X)
         device = check_given(X)
@@ -422,11 +425,10 @@ def like_input(method: Method) -> Method:
 
 
 def by_chunks(method: Method) -> Method:
-    """Return a method of rows that also takes those that are not in memory.
+    """Decorate a method of rows to also take rows that are not in memory.
 
-    Of a source it gives an iterator of its results for the chunks, of a Dask collection a Dask
-    array, which is computed when it is asked for; of an array of another library one of that, on
-    the same device.
+    For a `Source` it returns an iterator over the results of the chunks, for a Dask collection a
+    lazy Dask array, and for other input an array as with `like_input`.
     """
     in_memory = like_input(method)
 
@@ -435,10 +437,10 @@ def by_chunks(method: Method) -> Method:
         if type(X) is np.ndarray or not (isinstance(X, Source) or is_dask(X)):
             return in_memory(self, X)
         check_is_fitted(self, "model_")
-        fitted = self.for_prediction()  # as it is now, whenever chunks are predicted
+        fitted = self.for_prediction()  # later fits must not change lazy results
 
         def work(chunk: Chunk) -> Any:
-            with naming_rows(chunk.place):
+            with errors_with_origin(chunk.place):
                 return in_memory(fitted, chunk.X)
 
         if isinstance(X, Source):
@@ -454,7 +456,7 @@ def by_chunks(method: Method) -> Method:
 
 
 def score_any(score: Method) -> Method:
-    """Return a method of scikit-learn that scores rows, labels and weights of any library.
+    """Decorate the method `score` of a scikit-learn mixin to take arrays of any library.
 
     Parameters
     ----------
@@ -471,14 +473,15 @@ def score_any(score: Method) -> Method:
 
 
 def _makes_frames(estimator: Any) -> bool:
-    """Whether `set_output`, or scikit-learn's own setting, asks for dataframes."""
+    """Return whether `set_output`, or the configuration of scikit-learn, asks for DataFrames."""
     return bool(_get_output_config("transform", estimator)["dense"] != "default")
 
 
 def _when_predicting(estimator: Any) -> dict[str, str]:
-    there = estimator.model_.device is not None
+    """Return the advice in errors of a device during a prediction."""
+    on_device = estimator.model_.device is not None
+    advice = " to the model that `to_cpu()` returns, to compute on the processor"
     return {
         "smaller": "Take fewer rows at a time",
-        "instead": "give NumPy arrays"
-        + (" to the model that `to_cpu()` returns, to compute on the processor" if there else ""),
+        "instead": "give NumPy arrays" + (advice if on_device else ""),
     }

@@ -1,9 +1,8 @@
-"""Kernel discriminant analysis with one kernel, or with the best combination of several."""
+"""Kernel discriminant analysis with one kernel, or with a learned combination of kernels."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,7 +15,7 @@ from discernel.bank import BankChoice
 from discernel.criteria import takes_two_classes
 from discernel.discriminant import ClassHead, Decision, HeldOutScores, fit_discriminant
 from discernel.estimators.base import BaseKernelEstimator, by_chunks, score_any, view
-from discernel.exceptions import InvalidInputError, is_word, unknown_choice
+from discernel.exceptions import InvalidInputError, check_number, is_word, unknown_choice
 from discernel.learn import Request, make_request
 from discernel.learn.chunks import StreamLearner
 from discernel.learn.rows import PRIOR_REQUEST, Learning
@@ -32,7 +31,7 @@ from discernel.targets import ClassTarget
 class BaseKernelDiscriminant(
     ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseKernelEstimator
 ):
-    """Learn a kernel and its discriminant; then predict."""
+    """Base class of the kernel discriminants with one class for each row."""
 
     priors: Any
     class_weight: Any
@@ -43,16 +42,18 @@ class BaseKernelDiscriminant(
     _holds_out: ClassVar[bool] = True
     _sums: ClassVar[bool] = True
 
-    discriminant_ = view("head.discriminant", "Directions, means and scalings.")
+    discriminant_ = view("head.discriminant", "Directions, class means and scalings.")
     link_weights_ = view("head.link_weights", "The weights of the links, by name.")
-    decision_ = view("head.decision", "How probabilities become a class.")
-    expected_ = view("head.expected", "What to expect of new rows; None where nothing is known.")
-    threshold_ = view("head.threshold", "The threshold that was chosen.", optional=True)
-    classes_ = view("classes", "The labels.")
-    priors_ = view("head.decision.priors", "Class probabilities before a row is seen.")
-    explained_variance_ratio_ = view("head.explained", "Shares of variance between classes.")
-    streamed_ = view("facts.streamed", "What a fit to chunks is based on.", optional=True)
-    _n_features_out = view("head.n_components", "The columns of `transform`.")
+    decision_ = view("head.decision", "The rule from probabilities to a class.")
+    expected_ = view("head.expected", "The performance to expect on new rows, or None.")
+    threshold_ = view("head.threshold", "The chosen threshold.", optional=True)
+    classes_ = view("classes", "The class labels.")
+    priors_ = view("head.decision.priors", "The prior class probabilities.")
+    explained_variance_ratio_ = view(
+        "head.explained", "The share of between-class variance along each component."
+    )
+    streamed_ = view("facts.streamed", "Sizes of a fit to rows in chunks.", optional=True)
+    _n_features_out = view("head.n_components", "The number of columns of `transform`.")
 
     score = score_any(ClassifierMixin.score)
 
@@ -87,14 +88,14 @@ class BaseKernelDiscriminant(
         return super().fit(X, y, sample_weight)
 
     def _make_target(self, training: TrainingRows, request: Request) -> tuple[Any, ...]:
-        """Return the classes with rows, all classes, and how probabilities become a class."""
+        """Return the target without empty classes, the complete target, and the decision."""
         least = 2 if training.absent is None else 1
         target = ClassTarget.from_labels(training.y, training.weights, least=least)
         given = training.among_given(target, self.class_weight)
         return given.seen, given, self._decide(given, request)
 
     def _make_model(self, learning: Learning, *known: Any) -> Model:
-        """Return the model of a learned kernel, all rows kept or in a bank of features."""
+        """Return the model of a learned kernel."""
         (given, decision), target = known, learning.target
         fit, held_out = learning.fit(), HeldOutScores()
         if self.statistics == "loo":
@@ -115,18 +116,18 @@ class BaseKernelDiscriminant(
     def _make_head(
         self, found: Any, decision: Decision, target: ClassTarget, where: str | None
     ) -> ClassHead:
-        """Return the head: from scores to probabilities and classes.
+        """Return the head, which converts scores to probabilities and classes.
 
         Parameters
         ----------
         found : Discriminant
-            That of the classes with rows.
+            The discriminant of the classes with rows.
         decision : Decision
-            How probabilities become a class.
+            The rule from probabilities to a class.
         target : ClassTarget
-            All classes.
+            The target with all classes.
         where : str or None
-            How rows were predicted without their labels; None: nothing is expected.
+            A description of the held-out predictions; None if there are none.
         """
         chooses = is_word(self.threshold, "roc") and where is not None
         where = where if self.statistics == "loo" else None
@@ -134,16 +135,16 @@ class BaseKernelDiscriminant(
         return ClassHead.of(found, decision, target, n_components, where, chooses=chooses)
 
     def _held_out_loss(self, model: Model) -> float | None:
-        """Return the log-loss of held-out rows; None if unknown."""
+        """Return the held-out log-loss of a model; None if unknown."""
         expected = model.head.expected
         return None if expected is None else float(expected.log_loss)
 
     def _open_rows(self, X: Any, y: Any, sample_weight: Any, bank: BankChoice) -> tuple[Any, ...]:
-        """Return rows, labels and weights as they are learned from."""
+        """Return rows, labels and weights in memory, or a `Source` with all three."""
         if isinstance(X, Source) and (y is not None or sample_weight is not None):
             raise InvalidInputError(
-                "Labels and weights of rows in chunks come with them. Got them for fit; name "
-                "their columns, or give them, to open_rows."
+                "A source of rows in chunks contains labels and weights. Got them as arguments of "
+                "fit; pass them, or the names of their columns, to open_rows."
             )
         if not is_dask(X):
             return X, y, sample_weight
@@ -152,7 +153,7 @@ class BaseKernelDiscriminant(
             return source, None, None
         from discernel.rows.dask import gathered
 
-        return gathered(source)  # of which every worker will have all
+        return gathered(source)  # every worker gets all rows
 
     def partial_fit(
         self,
@@ -191,11 +192,7 @@ class BaseKernelDiscriminant(
         self
             Fitted.
         """
-        if not (isinstance(forget, Real) and 0 < forget <= 1):
-            raise InvalidInputError(
-                f"forget must be a number above 0 and at most 1, which forgets nothing. Got "
-                f"{forget!r}."
-            )
+        forget = check_number("parameter forget", forget, positive=True, most=1.0)
         if isinstance(self.class_weight, str):
             raise InvalidInputError(
                 f"class_weight={self.class_weight!r} depends on all rows, which partial_fit does "
@@ -206,7 +203,7 @@ class BaseKernelDiscriminant(
         known = self.model_ if "model_" in vars(self) else None
         device = None if known is None else known.device
         learner = StreamLearner(self, FitRun(self, device))
-        self.model_ = learner.learn_more(known, X, y, sample_weight, classes, float(forget))
+        self.model_ = learner.add_rows(known, X, y, sample_weight, classes, forget)
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -216,23 +213,23 @@ class BaseKernelDiscriminant(
         return tags
 
     def _decide(self, target: ClassTarget, request: Request) -> Decision:
-        """Return how probabilities become a class, or raise a clear error before any heavy work.
+        """Return the rule from probabilities to a class, or raise an error for invalid parameters.
 
         Parameters
         ----------
         target : ClassTarget
-            All classes.
+            The target with all classes.
         request : Request
-            What is to be learned, where at least two classes have rows.
+            Criterion, solver and λ, used if at least two classes have rows.
         """
-        if target.seen.n_classes == 1:  # nothing to learn by
+        if target.seen.n_classes == 1:
             request = PRIOR_REQUEST
         request.criterion.check_target(target.seen, request.regularization)
         if self.statistics not in ("loo", "training"):
             raise unknown_choice("statistics", self.statistics, ["loo", "training"])
         if self.statistics == "training" and request.regularization == 0.0:
             raise InvalidInputError(
-                "Without regularization the fit is exact on training rows, which then have no "
+                "Without regularization, the fit is exact on training rows, which then have no "
                 "scatter: statistics must be 'loo'. Got 'training' and regularization=0."
             )
         self._check_n_components(target)
@@ -241,6 +238,7 @@ class BaseKernelDiscriminant(
         )
 
     def _check_n_components(self, target: ClassTarget) -> int:
+        """Return the number of columns of `transform`, or raise a clear error."""
         most, asked = target.n_classes - 1, self.n_components
         if asked is None:
             return most
@@ -254,7 +252,7 @@ class BaseKernelDiscriminant(
     # ---- prediction --------------------------------------------------------------------------
 
     def _result_of(self, method: str) -> tuple[int | None, Any]:
-        """Return how many columns a method returns, None for one dimension, and of which kind."""
+        """Return the number of columns of a method's result, None if it is 1d, and its dtype."""
         n_classes = len(self.classes_)
         if method == "predict":
             return None, self.classes_.dtype
@@ -425,11 +423,11 @@ class KernelDiscriminant(BaseKernelDiscriminant):
         self.threshold = threshold
         self.n_components = n_components
 
-    #: What is not asked for, and so no parameter.
+    #: Parameters of other estimators, with fixed values here.
     bank, max_time, verbose, callback = "auto", None, False, None
 
     def _candidates(self) -> Any:
-        """Return the kernel as the user gave it."""
+        """Return the kernel as a list, or its name."""
         return self.kernel if isinstance(self.kernel, str) else [self.kernel]
 
     def _request(self) -> Request:

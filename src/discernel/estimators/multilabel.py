@@ -1,4 +1,4 @@
-"""Discriminants for samples with any number of labels, all with one learned kernel."""
+"""Multi-label kernel discriminant analysis, with one learned kernel for all labels."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from discernel.targets import ClassTarget, LabelsTarget
 
 @dataclass(frozen=True, eq=False)
 class LabelsHead(Head):
-    """From the score of every label that varies to the log-odds of all labels.
+    """The head of multi-label classifiers, which converts scores to log-odds of all labels.
 
     Attributes
     ----------
     discriminants : dict of int to Discriminant
         Discriminants of all labels that vary in the training rows, by position.
     shares : ndarray of shape (n_labels,)
-        The share of the training rows that have each label.
+        The share of the training rows with each label.
     is_multilabel : bool
         Whether y has one column for each label.
     """
@@ -48,13 +48,13 @@ class LabelsHead(Head):
     is_multilabel: bool
 
     def log_posterior(self, label: int, scores: FloatArray) -> FloatArray:
-        """Return log p(label | x), without and with it, up to a constant of the row."""
+        """Return the log-posteriors without and with a label, up to a constant of each row."""
         priors = np.array([1.0 - self.shares[label], self.shares[label]])
         return self.discriminants[label].log_posterior(scores, priors)
 
     def log_odds(self, scores: FloatArray) -> FloatArray:
-        """Return the log-odds of every label, ±inf for labels that never varied."""
-        # A label that all rows have, or none: the same answer for every row.
+        """Return the log-odds of every label; ±inf for labels that do not vary in training."""
+        # A label that all training rows have, or none, gets the same prediction for every row.
         constant = np.where(self.shares == 1.0, np.inf, -np.inf)
         odds = np.tile(constant, (len(scores), 1))
         for column, label in enumerate(self.discriminants):
@@ -63,7 +63,7 @@ class LabelsHead(Head):
         return odds
 
     def row_losses(self, labels: NDArray[Any]) -> Callable[[FloatArray], FloatArray]:
-        """Return a function of the scores of rows of known labels: the loss of each row."""
+        """Return a function that computes the loss of each row from its scores."""
         rows = np.arange(len(labels))
 
         def loss(scores: FloatArray) -> FloatArray:
@@ -136,7 +136,7 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelEstimator):
 
     classes_ = view("classes", "Positions of the labels, or the classes.")
     multilabel_ = view("head.is_multilabel", "Whether y has one column for each label.")
-    discriminants_ = view("head.discriminants", "That of every label which varies.")
+    discriminants_ = view("head.discriminants", "Discriminants of all labels that vary.")
 
     score = score_any(ClassifierMixin.score)
 
@@ -176,11 +176,15 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelEstimator):
     # ---- fitting -----------------------------------------------------------------------------
 
     def _fit_model(self, X: Any, y: Any, sample_weight: Any, run: FitRun) -> Model:
-        """Return the model of a fit; labels may be a sparse matrix."""
+        """Return the model of one stage; y may be a sparse matrix."""
         return super()._fit_model(X, y.toarray() if is_sparse(y) else y, sample_weight, run)
 
     def _make_target(self, training: TrainingRows, request: Request) -> tuple[Any, ...]:
-        """Return the labels that vary and which these are, all labels, classes, and their kind."""
+        """Return the target of the varying labels, and the arguments of `_make_model`.
+
+        These are the positions of the varying labels, all labels, the classes, and whether y has
+        one column for each label.
+        """
         has, weights, classes, is_multilabel = self._indicate(training)
         varies = _check_labels(has, classes if is_multilabel else None)
         target = LabelsTarget(has[:, varies], weights)
@@ -193,7 +197,7 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelEstimator):
         found, fit = _fit_labels(learning)
         weights = target.sample_weights
         share = has.mean(axis=0) if weights is None else weights.shares @ has
-        share[has.all(axis=0)] = 1.0  # without rounding
+        share[has.all(axis=0)] = 1.0  # exactly, without rounding errors
         head = LabelsHead(dict(zip(varies.tolist(), found, strict=True)), share, is_multilabel)
         return learning.model(
             fit,
@@ -207,11 +211,10 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelEstimator):
     def _indicate(
         self, training: TrainingRows
     ) -> tuple[NDArray[np.bool_], SampleWeights | None, NDArray[Any], bool]:
-        """Return which row has which label, the weights of rows, the classes, and whether labels.
+        """Return the indicator matrix, sample weights, classes, and whether y is multi-label.
 
-        Weights of rows have those of classes in them.
-
-        One class per row becomes one label per class.
+        If y has one class for each row, each class becomes a label, and class weights are included
+        in the sample weights.
         """
         y, weights = np.asarray(training.y), training.weights
         if not (y.ndim == 2 and y.shape[1] > 1):
@@ -222,15 +225,15 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelEstimator):
             return np.asarray(has == 1), target.sample_weights, target.classes, False
         if self.class_weight is not None:
             raise InvalidInputError(
-                "class_weight is for rows of one class each. Got several labels per row, and "
-                f"class_weight={self.class_weight!r}. Use sample_weight; labels count the same "
-                "anyway, rare or frequent."
+                "class_weight requires one class for each row. Got several labels per row, and "
+                f"class_weight={self.class_weight!r}. Use sample_weight. Rare and frequent labels "
+                "have equal influence anyway."
             )
         if type_of_target(y) != "multilabel-indicator":
             raise InvalidInputError(
                 "y must hold 0 and 1, one column per label, or one class per row. Got "
-                f"{type_of_target(y)} of shape {y.shape}. Sets of labels are turned into columns "
-                "by sklearn.preprocessing.MultiLabelBinarizer."
+                f"{type_of_target(y)} of shape {y.shape}. Use "
+                "sklearn.preprocessing.MultiLabelBinarizer to convert sets of labels to columns."
             )
         return np.asarray(y == 1), weights, np.arange(y.shape[1]), True
 
@@ -248,7 +251,7 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelEstimator):
         Returns
         -------
         ndarray of shape (n_rows, n_labels), or (n_rows,) for two classes
-            Above 0 where the label is more likely than not.
+            Positive if the label is more likely than not.
         """
         odds: FloatArray = self.model_.head.log_odds(self.model_.scores(X))
         return odds if odds.shape[1] > 1 or self.multilabel_ else odds[:, 0]
@@ -265,7 +268,7 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelEstimator):
         Returns
         -------
         ndarray of shape (n_rows, n_labels) or (n_rows,)
-            1 where a row has a label; or the most probable class.
+            1 if a row has a label, else 0; or the most probable class.
         """
         odds = self.model_.head.log_odds(self.model_.scores(X))
         if self.multilabel_:
@@ -285,7 +288,7 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelEstimator):
         Returns
         -------
         ndarray of shape (n_rows, n_labels) or (n_rows, n_classes)
-            Labels: each for itself. Classes: rows sum to 1.
+            For labels, independent probabilities; for classes, rows sum to 1.
         """
         odds = self.model_.head.log_odds(self.model_.scores(X))
         if self.multilabel_:
@@ -301,16 +304,16 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelEstimator):
 
 
 def _check_labels(has: NDArray[np.bool_], labels: NDArray[Any] | None) -> NDArray[np.intp]:
-    """Return the labels that vary; warn of the others by name, and raise if there is none."""
+    """Return the positions of the labels that vary; warn of others, and raise if none varies."""
     varies = has.any(axis=0) & ~has.all(axis=0)
     if not varies.any():
         raise InvalidInputError(
             "At least one label must vary over the samples. Got "
-            f"{has.shape[1]} labels that all samples have or none. y may be filtered too far."
+            f"{has.shape[1]} constant labels. y may be filtered too far."
         )
     if labels is not None and not varies.all():
         warnings.warn(
-            f"Labels that all samples have, or none, are predicted as such: "
+            "Labels that all samples have, or none, get the same prediction for every row: "
             f"{labels[~varies].tolist()}.",
             UserWarning,
             stacklevel=caller_stacklevel(),
@@ -321,7 +324,7 @@ def _check_labels(has: NDArray[np.bool_], labels: NDArray[Any] | None) -> NDArra
 def _fit_labels(learning: Learning) -> tuple[list[Discriminant], KernelLeastSquares]:
     """Return the discriminant of each label, and the fit of all of them."""
     target = learning.target
-    whole = learning.fit()  # first: all at once is cheaper
+    whole = learning.fit()  # all labels at once, which caches the system for the others
     fits = [learning.fit(part.scores) for part in target.parts]
     held_out, found = learning.held_out(whole), []
     for i, (fit, part) in enumerate(zip(fits, target.parts, strict=True)):

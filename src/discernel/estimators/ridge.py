@@ -1,4 +1,4 @@
-"""Kernel ridge regression with the best combination of several kernels."""
+"""Kernel ridge regression with a learned combination of kernels."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from discernel.targets import RegressionTarget
 
 @dataclass(frozen=True, eq=False)
 class NumberHead(Head):
-    """Scores that are predictions themselves.
+    """The head of regressors: scores are predictions.
 
     Attributes
     ----------
     leave_one_out : ndarray of shape (n_samples, n_targets)
-        Prediction for each training row by the fit to all other rows.
+        The leave-one-out prediction for each training row.
     has_columns : bool
-        Whether y had columns, and predictions have.
+        Whether y, and therefore predictions, have two dimensions.
     """
 
     leave_one_out: FloatArray
     has_columns: bool
 
     def shaped(self, numbers: FloatArray) -> FloatArray:
-        """Return numbers per row in the shape of y: one target in, one target out."""
+        """Return predictions in the shape of y, with one or two dimensions."""
         return numbers if self.has_columns else numbers[:, 0]
 
     def linear_scores(
@@ -45,7 +45,7 @@ class NumberHead(Head):
         return coef, intercept, None
 
     def row_losses(self, labels: FloatArray) -> Any:
-        """Return a function of the scores of rows: the squared error of each."""
+        """Return a function that computes the squared error of each row from its scores."""
         return squared_losses(labels)
 
     def expect(self, labels: Any, held_out_error: float | None) -> Mapping[str, Any]:
@@ -95,7 +95,7 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
     intercept_ : float or ndarray of shape (n_targets,)
         The intercept.
     leave_one_out_ : ndarray of the shape of y
-        Prediction for each training row by the fit to all other rows.
+        The leave-one-out prediction for each training row.
     feature_importances_, feature_importances_std_ : ndarray of shape (n_features,)
         Increase of the squared error of held-out training rows when the cells of a column come
         from other rows, as in `MultipleKernelDiscriminant`.
@@ -136,18 +136,18 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
 
     @property
     def dual_coef_(self) -> FloatArray:
-        """The expansion in the training rows."""
+        """The coefficients of the training rows."""
         return self.model_.head.shaped(self.model_.coef)  # type: ignore[no-any-return]
 
     @property
     def intercept_(self) -> Any:
-        """The constant, a number or one per target."""
+        """The intercept, as a number or with one number for each target."""
         intercept = self.model_.intercept
         return intercept if self.model_.head.has_columns else float(intercept[0])
 
     @property
     def leave_one_out_(self) -> FloatArray:
-        """Prediction for each training row by the fit to all other rows."""
+        """The leave-one-out prediction for each training row."""
         return self.model_.head.shaped(self.model_.head.leave_one_out)  # type: ignore[no-any-return]
 
     @like_input

@@ -1,4 +1,4 @@
-"""A learned kernel for any other estimator that takes kernel matrices."""
+"""A transformer that returns a learned kernel, for estimators that take kernel matrices."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from discernel.targets import ClassTarget
 
 @dataclass(frozen=True)
 class KernelHead(Head):
-    """The learned kernel itself.
+    """The head of the transformer, which returns the kernel instead of scores.
 
     Attributes
     ----------
     n_samples : int
-        The training rows, those of weight 0 too.
+        The number of training rows, including those of weight 0.
     total : float
-        What kernels are multiplied by.
+        The factor of the kernel.
     """
 
     n_samples: int
     total: float
 
     def row_losses(self, labels: FloatArray) -> Any:
-        """Return a function of fitted class scores of rows: the squared error of each."""
+        """Return a function that computes the squared error of each row from its scores."""
         return squared_losses(labels)
 
 
@@ -89,14 +89,14 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelEstimator):
 
     _approximable: ClassVar[bool] = False
 
-    n_samples_fit_ = view("head.n_samples", "The training rows.")
+    n_samples_fit_ = view("head.n_samples", "The number of training rows.")
 
     def _fit_model(self, X: Any, y: Any, sample_weight: Any, run: FitRun) -> Model:
-        """Return the model of a fit, with a column for every row, those of weight 0 too."""
+        """Return the model of one stage, whose kernel also has columns for rows of weight 0."""
         if run.bank.kind == "lowrank":
             raise InvalidInputError(
-                "LearnedKernelTransformer returns the kernel to all training rows, which "
-                "bank='lowrank' does not keep. Use another bank."
+                "LearnedKernelTransformer returns the kernel between new rows and all training "
+                "rows, which bank='lowrank' does not keep. Use another bank."
             )
         model, n = super()._fit_model(X, y, sample_weight, run), _num_samples(X)
         model = replace(model, head=replace(model.head, n_samples=n))
@@ -106,7 +106,7 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelEstimator):
         kernel, reader = model.kernel, model.reader
         if len(present) == n or not isinstance(kernel, CombinedKernel):
             return model
-        # An encoder has seen rows with weight only.
+        # An encoder was fitted without rows of weight 0, and encodes them like new rows.
         encoded = reader.encoder is not None
         every_row: Any = reader.read(X) if encoded else check_training(self, X, y).X
         n_given = every_row.shape[1] if reader.present else reader.n_features
@@ -141,10 +141,10 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelEstimator):
         Returns
         -------
         ndarray of shape (n_rows, n_samples)
-            Centred; on the training rows, the diagonal has the mean 1, by their weights.
+            Centred; the weighted mean of the diagonal on the training rows is 1.
         """
         model, kernel = self.model_, self.combined_kernel_
-        # Mean 1 on the diagonal, so that the C of an SVM means what it usually does.
+        # With mean 1 on the diagonal, the C of an SVM has its usual scale.
         return np.asarray(model.head.total * kernel(model.reader.read(X)))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
@@ -153,7 +153,7 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelEstimator):
         Parameters
         ----------
         input_features : array-like of str, optional
-            Not used; the columns belong to rows.
+            Ignored, because the output columns correspond to rows.
 
         Returns
         -------
@@ -172,7 +172,7 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelEstimator):
 def _on_all_rows(
     kernel: CombinedKernel, all_rows: Any, present: NDArray[np.intp]
 ) -> CombinedKernel:
-    """Return a kernel to some training rows as one to all, centred as before."""
+    """Return the kernel with columns for all rows, from one for some rows; same centring."""
     centering, n = kernel.centering, n_rows(all_rows)
     absent = np.setdiff1d(np.arange(n), present)
     shares, means = np.zeros(n), np.empty(n)

@@ -1,4 +1,4 @@
-"""The algorithms: from a criterion to weights. Only `align_kernels` sees X."""
+"""Learning kernel weights: from a bank, from matrices, from rows in memory and from chunks."""
 
 from discernel.learn.learn import learn, learn_part
 from discernel.learn.matrices import RegularizationPath, learn_kernel, regularization_path

@@ -1,4 +1,4 @@
-"""Rows that are not in memory: fitting in two passes, and adding rows."""
+"""Fits to rows in chunks, in two passes, and fits to which rows are added."""
 
 from __future__ import annotations
 
@@ -59,17 +59,17 @@ from discernel.rows.reader import RowReader
 from discernel.rows.sources import ArraySource, Source
 from discernel.targets import ClassTarget
 
-#: As many rows that a kernel was not learned from are enough to say what to expect.
+#: This many rows that the kernel was not learned on suffice for the expected performance.
 _MOST_TO_EXPECT_FROM = 1_000
-#: The power of the metric that further rounds start from.
+#: The power of the learned scales from which their refinement starts.
 _START_STRENGTH = 0.5
-#: The part that rows of `partial_fit` are, beyond those of any source.
+#: The part number of rows of `partial_fit`, beyond the parts of all sources.
 _LATER = 2**40
 
 
 @contextmanager
-def naming_rows(place: Place) -> Iterator[None]:
-    """Add the origin of the rows to errors."""
+def errors_with_origin(place: Place) -> Iterator[None]:
+    """Add the origin of the rows to error messages."""
     try:
         yield
     except ValueError as error:
@@ -85,15 +85,15 @@ class Streamed:
     Attributes
     ----------
     n_rows : int
-        All rows.
+        The number of all rows.
     n_sample : int
-        Those of them, drawn at random, that the kernel was learned on and that λ and the
-        statistics of classes are taken from.
+        The number of rows of the random sample, from which the kernel, λ and the class statistics
+        are learned.
     rank : int
-        The landmarks, whose kernels the discriminant is a sum of.
+        The number of landmarks. The discriminant is a sum of kernels at the landmarks.
     captured : float
-        The share of the variance of all rows in the space of the kernel that these span. Where it
-        is small and more accuracy is needed, a fit in memory may have it.
+        The share of the variance of all rows, in the feature space of the kernel, that the
+        landmarks span. If it is small, a fit in memory may be more accurate.
     """
 
     n_rows: int
@@ -104,17 +104,18 @@ class Streamed:
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """The rows of a model that `partial_fit` adds more rows to.
+    """The state of a model to which `partial_fit` adds rows.
 
     Attributes
     ----------
     state : StreamState or None
-        The rows so far, summed up; None while no two classes can be learned from.
+        Sums and a sample of the rows so far; None until two classes have two rows.
     fallback : tuple of HeldOutScores and float, or None
-        What stands in for honest rows, where the first rows were few, and its λ.
+        Cross-fitted scores and λ of the first rows, used while too few rows are held out from the
+        kernel.
     waiting : Chunk or None
-        Rows that cannot be learned from yet: of classes with one row, or of all classes while
-        fewer than two have more.
+        Rows that are not used yet: those of classes with one row, or all rows until two classes
+        have two.
     """
 
     state: StreamState | None = None
@@ -124,16 +125,16 @@ class Stream:
 
 @dataclass(frozen=True, eq=False)
 class _ChunkReader:
-    """From a chunk to numbers, classes and weights; small enough to be sent to other machines.
+    """Convert a chunk to numbers, classes and weights; small enough to be sent to other machines.
 
     Attributes
     ----------
     reader : RowReader
-        What knows how rows are checked and encoded.
+        Checks and encodes the rows.
     classes : ndarray of shape (n_classes,)
-        All labels, sorted.
+        All class labels, sorted.
     factors : ndarray of shape (n_classes,)
-        What rows of each class weigh more.
+        The class weights.
     """
 
     reader: RowReader
@@ -144,8 +145,8 @@ class _ChunkReader:
         return self.labelled(self.encoded(chunk))
 
     def encoded(self, chunk: Chunk) -> Chunk:
-        """Return a chunk with rows as the kernels take them."""
-        with naming_rows(chunk.place):
+        """Return a chunk with encoded rows."""
+        with errors_with_origin(chunk.place):
             return replace(chunk, X=self.reader.read(chunk.X))
 
     def labelled(self, chunk: Chunk) -> Labelled:
@@ -160,12 +161,12 @@ class _ChunkReader:
 
 @dataclass(frozen=True, eq=False)
 class StreamLearner:
-    """Learn from a `Source`, in two passes, and from more rows as they come.
+    """Fit an estimator to a `Source` in two passes, and add rows to a model.
 
     Attributes
     ----------
     estimator : BaseKernelDiscriminant
-        What is fitted; it is not changed.
+        The estimator, which is not changed.
     run : FitRun
         The fit.
     """
@@ -176,16 +177,16 @@ class StreamLearner:
     # ---- two passes --------------------------------------------------------------------------
 
     def fit(self, source: Source, classes: Any = None, *, planned: bool = False) -> Model:
-        """Survey all rows, learn the kernel on a sample, sum up features, and fit.
+        """Survey all rows, learn the kernel on a sample, sum features over all rows, and fit.
 
         Parameters
         ----------
         source : Source
             The rows.
         classes : array-like, optional
-            All labels that there will be; by default those of the rows.
+            All class labels, including those of later rows; by default those of the rows.
         planned : bool, default=False
-            Whether the fit was planned before, with all rows in memory.
+            Whether the fit is already planned, for rows in memory.
         """
         surveying, survey = self.run.survey or self.survey(source)
         given = survey.drawn
@@ -200,7 +201,7 @@ class StreamLearner:
         self.estimator._decide(target, run.request)
         working = blas_threads(n_drawn)
         if not planned:
-            working = run.working(training, survey.n_rows)
+            working = run.planned_stage(training, survey.n_rows)
         with working:
             known, features, sample = self._learn_on_sample(survey, training)
             survey = replace(survey, sample=sample)
@@ -223,11 +224,11 @@ class StreamLearner:
         *,
         planned: bool = False,
     ) -> Model:
-        """Learn the kernel, and fit, on the first rows, or on all there are."""
+        """Fit to rows in memory as if they were read in chunks."""
         return self.fit(ArraySource(_table(X), y, sample_weight), classes, planned=planned)
 
     def survey(self, source: Source) -> tuple[SurveyPass, Survey]:
-        """Return the first pass over all rows, and what it found."""
+        """Make the first pass over all rows; return the pass and its result."""
         self._refuse_unstreamable()
         surveying = SurveyPass.of(
             source,
@@ -239,7 +240,7 @@ class StreamLearner:
         return surveying, survey
 
     def _refuse_unstreamable(self) -> None:
-        """Raise a clear error for what needs all rows at once."""
+        """Raise a clear error for parameters that require all rows in memory."""
         request = self.run.request
         if as_kernels(self.estimator._candidates())[0].precomputed:
             raise InvalidInputError(
@@ -248,17 +249,18 @@ class StreamLearner:
             )
         if request.criterion.balanced:
             raise InvalidInputError(
-                "Rows in chunks are fitted with the same λ for all. Got criterion="
-                f"{request.criterion.name!r}, which has one per class. Use 'auto' or 'rkda', with "
-                "class_weight='balanced' to have all classes count the same."
+                "Rows in chunks are fitted with the same λ for all rows. Got criterion="
+                f"{request.criterion.name!r}, which has one λ per class. Use 'auto' or 'rkda', "
+                "with class_weight='balanced' to give all classes the same weight."
             )
         if request.regularization == 0.0:
             raise InvalidInputError(
-                "Rows in chunks are fitted by features of a low rank, which need a positive λ. Got "
-                "regularization=0. Give a positive one, or all rows to fit(X, y)."
+                "Rows in chunks are fitted with low-rank features, which need a positive λ. Got "
+                "regularization=0. Give a positive λ, or pass all rows to fit(X, y)."
             )
 
     def _report(self, stage: int, total: int | None) -> Callable[[int], None]:
+        """Return a function that reports the number of rows read in a pass."""
         callback: Any = self.run.request.callback
 
         def report(rows: int) -> None:
@@ -272,23 +274,23 @@ class StreamLearner:
         return report
 
     def _target(self, survey: Survey, rows: NDArray[np.intp]) -> ClassTarget:
-        """Return the classes of rows of the sample; only those that have weight."""
+        """Return the classes of rows of the sample, without classes of weight 0."""
         target = survey.target(survey.classes, rows)
         return with_class_weight(target, self.estimator.class_weight).among(survey.seen)
 
     def _learn_on_sample(
         self, survey: Survey, training: TrainingRows
     ) -> tuple[Model, NystromMap, RowSample]:
-        """Learn the kernel and draw landmarks.
+        """Learn the kernel on the sample, and draw landmarks.
 
         Returns
         -------
         known : Model
-            What the sample says of the model, the fit not yet.
+            The model without coefficients.
         features : NystromMap
             The features at the landmarks.
         sample : RowSample
-            The sample, which knows the rows that had a part in the metric.
+            The sample, with a mask of the rows that the kernel was learned on.
         """
         run, sample, kernels = self.run, survey.drawn, training.reader.kernels
         rows = chosen_rows(sample.keys, sample.y, LEARNED_ON)
@@ -296,7 +298,7 @@ class StreamLearner:
         if not rows_vary(X, kernels, run.tables):
             raise InvalidInputError(
                 "The rows that a kernel is learned on must differ in some column. Got "
-                f"{len(rows):,} rows that are all the same. Give other columns, or rows that vary."
+                f"{len(rows):,} equal rows. Give other columns, or rows that vary."
             )
         part = replace(training, X=X, y=sample.y[rows])
         learning = learn_rows(run, part, target, exact=True)
@@ -333,7 +335,10 @@ class StreamLearner:
     def _refined(
         self, survey: Survey, given: Kernel, proposal: Proposal, X: FloatArray, facts: Facts
     ) -> tuple[list[Kernel], Facts, Positions] | None:
-        """Return kernels and facts of a metric of more rows, and these rows; None if no better."""
+        """Return kernels and facts with refined column scales, and the rows used; or None.
+
+        The result is None if the refined scales are not clearly better.
+        """
         sample, parts = survey.drawn, divide_rows(len(survey.drawn))
         if parts is None or must_stop_learning():
             return None
@@ -360,7 +365,7 @@ class StreamLearner:
         return kernels, better, parts[0]
 
     def _held_out(self, learning: Learning) -> tuple[HeldOutScores, float]:
-        """Return scores and λ of the rows that the kernel was learned from."""
+        """Return cross-fitted scores and λ of the rows that the kernel was learned on."""
         fit = learning.fit()
         held_out = learning.held_out(fit)
         scores, part = held_out.of(fit, learning.target)
@@ -369,14 +374,14 @@ class StreamLearner:
     # ---- models ------------------------------------------------------------------------------
 
     def _fit_sums(self, known: Model, stream: Stream) -> Model:
-        """Return the model of all rows there were so far.
+        """Return the model of all rows so far.
 
         Parameters
         ----------
         known : Model
-            What the sample says of the model, or the model of fewer rows.
+            A model with the same kernel: without coefficients, or fitted to fewer rows.
         stream : Stream
-            The rows, summed up.
+            Sums and a sample of the rows.
         """
         estimator, request = self.estimator, self.run.request
         state, fallback = stream.state, stream.fallback
@@ -421,7 +426,7 @@ class StreamLearner:
         )
 
     def _waiting_model(self, reader: RowReader, classes: NDArray[Any], chunk: Chunk) -> Model:
-        """Return a model of the shares of classes, while no two of them can be learned from."""
+        """Return a model that predicts class frequencies, until two classes have two rows."""
         estimator = self.estimator
         weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
         counted = np.flatnonzero(weights)
@@ -437,7 +442,7 @@ class StreamLearner:
 
     # ---- more rows ---------------------------------------------------------------------------
 
-    def learn_more(
+    def add_rows(
         self,
         model: Model | None,
         X: Any,
@@ -446,18 +451,18 @@ class StreamLearner:
         classes: Any,
         forget: float,
     ) -> Model:
-        """Return the model with more rows; where all have to wait, one that knows them.
+        """Return the model with more rows; rows that cannot be used yet are kept in it.
 
         Parameters
         ----------
         model : Model or None
-            That of the rows so far, if any; one of a fit in memory is left behind.
+            The model of the rows so far, if any; a model of a fit in memory is replaced.
         X, y, sample_weight : array-like
             Rows, labels and weights.
         classes : array-like or None
-            All labels that there will be, of the first rows.
+            All class labels, given with the first rows.
         forget : float
-            What the weights of the rows so far are multiplied by.
+            Factor for the weights of the rows so far.
         """
         model = None if model is None or model.stream is None else model
         stream = Stream() if model is None else model.stream
@@ -472,15 +477,15 @@ class StreamLearner:
                 )
             return self.fit_rows(X, y, sample_weight)
         classes = np.unique(np.asarray(classes))
-        chunk = self._with_waiting(model, given, classes, forget)
+        chunk = self._prepend_waiting(model, given, classes, forget)
         codes = codes_of(np.asarray(chunk.y), classes, "X")
         counted = None if chunk.weights is None else chunk.weights > 0
-        # Leaving one row out must leave one of its class.
+        # A class needs two rows: leave-one-out must leave one of them.
         ready = np.bincount(codes, counted, minlength=len(classes)) >= 2
         if state is not None:
             ready[np.isin(classes, state.survey.seen)] = True
         if state is None and np.count_nonzero(ready) < 2:
-            copied = chunk.part(np.arange(chunk.n_rows))  # our own
+            copied = chunk.part(np.arange(chunk.n_rows))  # independent of the user's arrays
             name = type(self.estimator).__name__
             reader = RowReader(name, []).with_columns(X) if model is None else model.reader
             return self._waiting_model(reader, classes, copied)
@@ -491,16 +496,16 @@ class StreamLearner:
             return replace(found, stream=replace(found.stream, waiting=waiting))
         if not now.n_rows:
             return replace(model, stream=replace(stream, waiting=waiting))
-        return self._add_rows(model, state, now, forget, waiting)
+        return self._add_to_sums(model, state, now, forget, waiting)
 
-    def _with_waiting(
+    def _prepend_waiting(
         self, model: Model | None, given: Chunk, classes: NDArray[Any], forget: float
     ) -> Chunk:
-        """Return new rows after those that wait, or raise a clear error."""
+        """Return waiting rows and new rows as one chunk, or raise a clear error."""
         check_cells(given, takes_tables=self.run.tables)
         if model is None:
             return given
-        with naming_rows(given.place):
+        with errors_with_origin(given.place):
             model.reader.check_columns(given.X)
         waiting: Chunk | None = model.stream.waiting
         if waiting is None:
@@ -516,10 +521,10 @@ class StreamLearner:
             weights=None if unweighted else np.concatenate([forget * weights[0], weights[1]]),
         )
 
-    def _add_rows(
+    def _add_to_sums(
         self, model: Model, state: StreamState, given: Chunk, forget: float, waiting: Chunk | None
     ) -> Model:
-        """Add rows to those there were, and fit anew."""
+        """Return the model after adding rows to the sums and the sample."""
         chunk = replace(given, place=Place("X", _LATER, state.n_seen))
         prepare = _ChunkReader(model.reader, state.classes, state.factors)
         chunk = prepare.encoded(chunk)
@@ -527,7 +532,7 @@ class StreamLearner:
         survey = state.surveying.add(state.survey.decayed(forget), chunk)
         with blas_threads(state.features.rank):
             summing = SumPass(state.features, len(state.classes), self.run.device)
-            # A copy: sums of the model before are its own.
+            # A copy, because the sums belong to the previous model.
             sums = summing.add(deepcopy(state.sums).decay(forget), rows)
             n_seen = state.n_seen + chunk.n_rows
             state = replace(state, survey=survey, sums=sums, n_seen=n_seen)
@@ -535,7 +540,7 @@ class StreamLearner:
 
 
 def _as_fitted(learned: LearnedKernel, fit: StreamedFit) -> LearnedKernel:
-    """Return a kernel learned on a sample, with the λ and the units of the fit to all rows."""
+    """Return a kernel learned on a sample, with λ and normalization of the fit to all rows."""
     coefficients = fit.state.features.kernel.coefficients
     scale = float(np.max(coefficients)) / fit.system.unit / np.max(learned.coefficients)
     return replace(
@@ -549,7 +554,7 @@ def _as_fitted(learned: LearnedKernel, fit: StreamedFit) -> LearnedKernel:
 def _importances(
     reader: RowReader, fit: StreamedFit, kernel: CombinedKernel, head: Any
 ) -> Importances | None:
-    """Return importances from rows of the sample; None for rows without columns."""
+    """Return column importances from rows of the sample; None for rows without columns."""
     X, every = fit.state.survey.drawn.X, np.arange(len(fit.rows))
     if not has_importances(X, reader.kernels):
         return None
@@ -562,7 +567,7 @@ def _importances(
 
 
 def _still_few(state: StreamState) -> bool:
-    """Whether too few rows had no part in the metric."""
+    """Return whether too few rows are held out from the learning of the kernel."""
     involved = state.survey.drawn.involved
     return bool(2 * np.count_nonzero(~involved) < np.count_nonzero(involved))
 
@@ -573,7 +578,7 @@ def _as_chunk(X: Any, y: Any, sample_weight: Any) -> Chunk:
     if n_rows(X) == 0:
         raise InvalidInputError(
             f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required by "
-            "partial_fit. Leave chunks without rows out."
+            "partial_fit. Skip empty chunks."
         )
     if y is None:
         raise InvalidInputError("partial_fit needs a label per row. Got y=None.")
@@ -582,6 +587,7 @@ def _as_chunk(X: Any, y: Any, sample_weight: Any) -> Chunk:
 
 
 def _table(X: Any) -> Any:
+    """Return rows in memory as a sparse matrix, DataFrame or array."""
     if is_dask(X):
         raise InvalidInputError(
             "partial_fit takes rows that are in memory. Got a Dask collection. Call fit with it, "
@@ -591,6 +597,7 @@ def _table(X: Any) -> Any:
 
 
 def _seed(random_state: Any) -> int:
+    """Return a random state as an integer seed."""
     if random_state is None or isinstance(random_state, (int, np.integer)):
         return int(random_state or 0)
     return int(check_random_state(random_state).randint(2**31))

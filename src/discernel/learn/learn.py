@@ -1,4 +1,4 @@
-"""The learner: weights for a given λ, for the best of a path of λ, or with λ."""
+"""Learn kernel weights from a bank: for a given λ, for the best λ of a path, or jointly with λ."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ from discernel.progress.deadline import is_late, must_stop_learning
 from discernel.solvers import SOLVERS, NoSolver, check_solver
 from discernel.targets import Target
 
-#: λ considered by ``regularization="loo"``, in units of the (trace-normalised) kernels.
+#: λ considered by ``regularization="loo"``, relative to the trace-normalized kernels.
 DEFAULT_REGULARIZATIONS = lambda_grid(0.0, -6.0)
-#: From here on samples are many.
+#: From this many samples on, a solver starts from the optimum of a part of them.
 _MANY = 1000
-#: λ of more than a few samples is first looked for on a quarter of them, of at least and at most so
-#: many. Over 45 problems of 569 to 4,000 samples, 3.3 λ were then tried on all, and the one chosen
-#: was that of the whole path.
+#: The search for λ starts on a quarter of the samples, with these lower and upper limits. Over 45
+#: problems of 569 to 4,000 samples, 3.3 λ on average were then tried on all samples, and the chosen
+#: λ was the same as for the whole path.
 _PART_SAMPLES = 300, 1500
-#: The gap that is good enough for weights of a part of the samples, and for scoring a λ on all:
-#: from weights of a part, one round of `Galerkin` mostly leaves 1e-5.
+#: The tolerances for weights of a part of the samples, and for the comparison of λ on all samples.
+#: From the weights of a part, one round of `Galerkin` mostly reaches a gap of 1e-5.
 _ROUGH_TOL, _SCORED_TOL = 1e-3, 1e-4
 
 
 def learn(bank: Bank, target: Target, request: Request) -> LearnedKernel:
-    """Learn on a bank; the estimators' way in. Warns if the gap could not be certified."""
+    """Learn kernel weights from a bank, and warn if the gap could not be certified."""
     learned = _learn(bank, target, request)
     if not learned.status.is_success:
         gap = "without a certificate"
@@ -65,11 +65,12 @@ def learn(bank: Bank, target: Target, request: Request) -> LearnedKernel:
 
 
 def learn_part(bank: Bank, target: Target, request: Request) -> LearnedKernel:
-    """Learn on some of the rows, without progress, and without a warning about the gap."""
+    """Learn kernel weights from some of the rows, without progress reports and warnings."""
     return _learn(bank, target, replace(request, callback=None))
 
 
 def _learn(bank: Bank, target: Target, request: Request) -> LearnedKernel:
+    """Learn kernel weights with λ as the request says: 0, chosen by leave-one-out, or other."""
     request = replace(request, criterion=request.criterion.on_bank(bank))
     try:
         if request.regularization == 0.0:
@@ -78,14 +79,14 @@ def _learn(bank: Bank, target: Target, request: Request) -> LearnedKernel:
             return _learn_by_leave_one_out(bank, target, request)
         return WeightLearner(bank, target, request).solve(request.given_regularization)
     except NumericalError:
-        bank.check_definite()  # if that is the reason, its error says so better
+        bank.check_definite()  # raises a better error if a kernel is indefinite
         raise
 
 
 def _learn_without_ridge(bank: Bank, target: Target, request: Request) -> LearnedKernel:
-    """Learn with λ = 0: weights that do not depend on it, in a system that can be factored."""
+    """Learn with λ = 0, which requires weights that do not depend on λ and a regular system."""
     bank.check_factored()
-    if bank.n_kernels == 1:  # its weight is 1, by any criterion
+    if bank.n_kernels == 1:  # its weight is 1 for all criteria
         alone = replace(request, criterion=Uniform(), solver=NoSolver())
         learned = WeightLearner(bank, target, alone).solve(0.0)
         return replace(learned, criterion=request.criterion.name)
@@ -99,9 +100,10 @@ def _learn_without_ridge(bank: Bank, target: Target, request: Request) -> Learne
 
 
 def _learn_by_leave_one_out(bank: Bank, target: Target, request: Request) -> LearnedKernel:
-    """Learn for the λ of the default path that are worth it, and return the best.
+    """Learn weights for some λ of the default path, and return those of the best λ.
 
-    Of many samples a part tells where to start, and only for the best λ the gap is closed.
+    With many samples, the search starts from the best λ of a part of them, and only the weights of
+    the best λ are learned to full accuracy.
     """
     part, n, grid = None, target.n_samples, DEFAULT_REGULARIZATIONS
     if n > request.few:
@@ -112,8 +114,9 @@ def _learn_by_leave_one_out(bank: Bank, target: Target, request: Request) -> Lea
         small = WeightLearner(*part, _rough(request), len(grid))
         first = search_lambda(grid, small.error, WALK).position
         if _is_smooth(request):
-            # Twice the λ for a quarter, as in `_coarse_start`. Measured, weights of a part leave a
-            # smaller gap after one round than those of a neighbouring λ on all samples.
+            # Twice the λ for a quarter of the samples, as in `_coarse_start`. As measured, a start
+            # from the weights of a part leaves a smaller gap after one round than a start from the
+            # weights of a neighbouring λ on all samples.
             factor = float(np.sqrt(n / part.bank.n_samples))
 
             def start(lam: float) -> FloatArray:
@@ -136,7 +139,7 @@ def _learn_by_leave_one_out(bank: Bank, target: Target, request: Request) -> Lea
 def _chosen(
     learner: WeightLearner, search: LambdaSearch, best: LearnedKernel, more: list[LearnedKernel]
 ) -> LearnedKernel:
-    """Return the best with what the whole path, and more after it, took."""
+    """Return the best learned kernel, with iterations and errors of the whole search."""
     solved = [*(learned for learned, _ in learner.found), *more]
     falling = sorted(learner.found, key=lambda found: -found[0].regularization)
     return replace(
@@ -149,21 +152,22 @@ def _chosen(
 
 
 class WeightLearner:
-    """Weights for any λ on one set of samples, and their leave-one-out errors.
+    """Learn kernel weights for any λ on one set of samples, with leave-one-out errors.
 
     Parameters
     ----------
     bank, target, request
-        What is learned, on which samples.
+        Kernels, target and options.
     n_stages : int, default=1
-        How many λ may be asked for.
+        The number of λ of the path, for progress reports.
     start : callable, optional
-        From λ to weights that `error` starts from. By default those of the nearest λ so far.
+        Returns initial weights for a λ. By default `error` starts from the weights of the nearest
+        λ so far.
 
     Attributes
     ----------
-    found : list of tuple
-        What `error` was asked for, in that order, with the errors.
+    found : list of tuple of LearnedKernel and float
+        The learned kernels and errors of all calls of `error`, in order.
     """
 
     def __init__(
@@ -182,23 +186,23 @@ class WeightLearner:
     def solve(
         self, lam: float | None, init: FloatArray | None = None, tol: float | None = None
     ) -> LearnedKernel:
-        """Learn the weights for one λ, which is the next stage, or with λ where it is None.
+        """Learn the weights for one λ, or jointly with λ.
 
         Parameters
         ----------
         lam : float or None
-            λ.
+            λ; None if it is learned jointly.
         init : ndarray of shape (n_kernels,), optional
-            Weights to start from. By default those of a part of many samples.
+            Initial weights. By default, with many samples, the weights of a part of them.
         tol : float, optional
-            The gap to certify; by default that of the request.
+            Tolerance of the gap; by default that of the request.
         """
         request, tol = self.request, self.request.tol if tol is None else tol
         if init is None:
             init = self._coarse_start(lam)
         program = request.criterion.program(self.bank, self.target, lam)
         if init is not None and len(init) != program.n_weights:
-            init = None  # weights of the kernels, and the program has others too
+            init = None  # the program has weights besides those of the kernels
         solver = faster_solver(request, program, self.bank, self.target)
         check_solver(solver, program, request.criterion)
         history: list[Progress] = []
@@ -218,22 +222,23 @@ class WeightLearner:
         try:
             solution = solver.solve(program, task)
         except StoppedError as stopped:
-            solution = cast(Solution, stopped.solution)  # that of `_stop_in_time`
+            solution = cast(Solution, stopped.solution)  # set by `_stop_in_time`
         _check_solution(solution, program, solver)
         return self._learned(program, solver, solution, lam, history)
 
     def _coarse_start(self, lam: float | None) -> FloatArray | None:
-        """Return the optimum of a quarter of many samples: fewer factorisations of all are needed.
+        """Return the optimum of a quarter of the samples as initial weights; None for few samples.
 
-        Fewer samples are fitted with ease by narrower kernels. Twice the λ makes up for it: over
-        three data sets, two sets of kernels and λ from 1e-5 to 0.1, it was better than λ and 4λ.
+        It saves factorizations for all samples. Fewer samples favour narrower kernels, which twice
+        the λ corrects: over three data sets, two sets of kernels and λ from 1e-5 to 0.1, 2λ was
+        better than λ and 4λ.
         """
         if self.bank.n_samples < _MANY or not _is_smooth(self.request) or lam is None:
             return None
         part = draw_part(self.bank, self.target, 0.25, 0)
         if part is None:
             return None
-        # Weights of the part's candidates, which are the kernels of the whole.
+        # The candidates of the part are the kernels of the whole bank.
         return WeightLearner(*part, _rough(self.request)).solve(2.0 * lam).weights
 
     def _learned(
@@ -250,13 +255,13 @@ class WeightLearner:
         used = next((lam for lam in known if lam is not None), None)
         if used is None:
             raise InvalidInputError(
-                "Where no λ is given, the solver or the program must say which it learned. "
+                "If no λ is given, the solver or the program must return the learned λ. "
                 f"'{solver.name}' returned a Solution without a regularization; give a number."
             )
         if split.at_floor and status is Status.CONVERGED:
             status = Status.FLOOR
         if len(split.weights) == 1 and status is Status.STALLED:
-            status = Status.NO_PROGRAM  # one kernel: the gap is what is not known of the value
+            status = Status.NO_PROGRAM  # one kernel: the gap is only the error of the value
         limit = "smallest" if status is Status.FLOOR else solution.regularization_at_limit
         has_value, is_convex = not np.isnan(solution.value), offers(program, "at")
         return LearnedKernel(
@@ -278,15 +283,15 @@ class WeightLearner:
         )
 
     def error(self, lam: float) -> float:
-        """Learn for a λ and return its leave-one-out error.
+        """Learn the weights for a λ, and return its leave-one-out error.
 
-        Infinite for a λ that there is no time for, unless it is the first.
+        The error is infinite after the deadline, except for the first λ.
         """
         if self.found and is_late():
             return np.inf
         criterion, target = self.request.criterion, self.target
         is_apart = criterion.regularization_is == "apart"
-        if self.found and is_apart:  # weights that do not know λ are found once
+        if self.found and is_apart:  # the weights are the same for all λ
             learned = replace(self.found[0][0], regularization=lam, n_iter=0, history=[])
         else:
             start = self.nearest if self._start is None else self._start
@@ -295,7 +300,7 @@ class WeightLearner:
         if is_apart:
             self._systems = self._systems or self.bank.systems(weights)
             system = self._systems(ridge)
-        else:  # mostly the one that the solver ended with
+        else:  # mostly the last system of the solver, which is cached
             system = self.bank.system(weights, ridge)
         fit = KernelLeastSquares(system, ridge, target.scores, target.sample_weights)
         error = fit.leave_one_out_error()
@@ -303,7 +308,7 @@ class WeightLearner:
         return error
 
     def nearest(self, lam: float) -> FloatArray | None:
-        """Return the weights of the nearest λ so far; None where there is none."""
+        """Return the weights of the nearest λ so far; None if there is none."""
         if not self.found:
             return None
         distances = [abs(np.log(learned.regularization / lam)) for learned, _ in self.found]
@@ -311,21 +316,22 @@ class WeightLearner:
 
 
 def _is_smooth(request: Request) -> bool:
-    """Whether a good start saves the solver steps."""
+    """Return whether the solver needs fewer steps from a good start."""
     return request.solver.name in ("galerkin", "newton")
 
 
 def _rough(request: Request) -> Request:
-    """Return the request for a part of the samples, which only says where to start."""
+    """Return the request for a part of the samples, with a larger tolerance and no callback."""
     return replace(request, callback=None, tol=max(request.tol, _ROUGH_TOL))
 
 
 def _stop_in_time(
     program: Program, tol: float, progress: Progress, value: float, weights: FloatArray
 ) -> None:
-    """End a solver that is out of time with its present weights and their gap.
+    """Stop a solver after the deadline, with its current weights and their gap.
 
-    Nothing ends before it has a value, nor what has no certificate and may end by itself at once.
+    A solver is not stopped before it has a finite value. A solver without a certificate is not
+    stopped in its first iteration, which may be its only one.
     """
     gap, lam = progress.gap, progress.regularization
     if not must_stop_learning() or not np.isfinite(value) or (gap is not None and gap <= tol):
@@ -340,10 +346,10 @@ def _stop_in_time(
 
 
 def _check_solution(solution: Any, program: Program, solver: Solver) -> None:
-    """Raise a clear error if a solver returned no solution, or left the simplex."""
+    """Raise a clear error if a solver returned no `Solution`, or weights off the simplex."""
     if not isinstance(solution, Solution):
         raise InvalidInputError(
-            "The solve of a solver must return a Solution of discernel.solvers. "
+            "The method solve of a solver must return a Solution of discernel.solvers. "
             f"'{solver.name}' returned {solution!r}."
         )
     weights = np.asarray(solution.weights)

@@ -1,15 +1,14 @@
-"""The loss by a low rank: in the trace, in the objective and in left-out rows.
+"""The loss of a low-rank approximation: in the trace, the objective and leave-one-out errors.
 
 With E = K − K̃, which is positive semidefinite for Nyström features, N = λI + K and Ñ = λI + K̃, the
 value of `RKDA` at the same weights is too large by
 
     0 ≤ λ⟨T, Ñ⁻¹T⟩ − λ⟨T, N⁻¹T⟩ = λ(⟨B, EB⟩ − ⟨EB, N⁻¹EB⟩) ≤ λ⟨B, EB⟩,  B = Ñ⁻¹T,
 
-as Ñ⁻¹ − N⁻¹ = Ñ⁻¹EN⁻¹ and N⁻¹T = B − N⁻¹EB. Of E the diagonal is known, and
-|E_ij| ≤ √(E_iiE_jj), so that ⟨B, EB⟩ ≤ Σ_c (Σ_i |B_ic| √E_ii)², and ⟨B, EB⟩ ≤ tr E · ‖B‖₂². B sums
-to 0, so that E need not be centred. On many rows these bounds say little, as they allow for errors
-that all conspire. ⟨B, EB⟩ itself takes the kernel between all pairs of rows; that of some rows with
-all others estimates it.
+because Ñ⁻¹ − N⁻¹ = Ñ⁻¹EN⁻¹ and N⁻¹T = B − N⁻¹EB. The diagonal of E is known, and
+|E_ij| ≤ √(E_iiE_jj), so ⟨B, EB⟩ ≤ Σ_c (Σ_i |B_ic| √E_ii)², and ⟨B, EB⟩ ≤ tr E · ‖B‖₂². B sums to 0,
+so E need not be centred. With many rows these worst-case bounds are loose. ⟨B, EB⟩ itself requires
+the kernel between all pairs of rows; it is estimated from the kernel of some rows with all others.
 """
 
 from __future__ import annotations
@@ -30,32 +29,33 @@ from discernel.targets import Target
 
 #: Rows on which the exact kernel is compared with the approximated one.
 _SAMPLE = 1500
-#: A larger rank pays clearly where twice the rank made the error of left-out rows less by this
-#: share, or where the exact kernel does on the sample.
+#: A larger rank is advised if doubling the rank reduced the leave-one-out error by this share, or
+#: if the exact kernel reduces it by this share on the sample.
 _CLEARLY = 0.1
 
 
 @dataclass(frozen=True, eq=False)
 class LowRankLoss:
-    """The loss by approximating kernels by features.
+    """The loss of approximating kernels by features.
 
     Attributes
     ----------
     rank : int
         The number of features.
     captured : ndarray of shape (n_kernels,) or (1,)
-        The share of the trace of every centred kernel, or of their sum, that the features hold.
+        The share of the trace of each centred kernel, or of their sum, that the features capture.
     objective : float
         λ⟨T, Ñ⁻¹T⟩, the value of ``"rkda"`` for the approximated kernel.
     objective_bound : float
-        By how much the value for the exact kernel can be less, at most; it is never larger.
+        An upper bound of the difference to the value for the exact kernel, which is smaller.
     objective_estimate : float
-        The same, λ⟨B, EB⟩, estimated from 1,500 rows; of no more rows it is exact, and the bound.
+        An estimate of this difference, λ⟨B, EB⟩, from 1,500 rows; exact for no more rows.
     leave_one_out, leave_one_out_of_half : float and float or None
-        The mean squared leave-one-out error of all rows, at this rank and at half of it; None
-        where all rows are landmarks.
+        The mean squared leave-one-out error of all rows, at this rank and at half of it; the latter
+        is None if all rows are landmarks.
     sample_error, exact_sample_error : float
-        The same on at most 1,500 rows alone: with the features, and with the exact kernel.
+        The mean squared leave-one-out error of fits to at most 1,500 rows: with the features, and
+        with the exact kernel.
     """
 
     rank: int
@@ -70,19 +70,19 @@ class LowRankLoss:
 
     @property
     def gain_of_doubling(self) -> float:
-        """The share of the error that went when the rank was doubled to what it is."""
+        """The relative decrease of the error from half of the rank to the rank."""
         if self.leave_one_out_of_half is None or self.leave_one_out_of_half <= 0:
             return 0.0
         return 1.0 - self.leave_one_out / self.leave_one_out_of_half
 
     @property
     def gain_of_exact(self) -> float:
-        """The share of the error on the sample that goes with the exact kernel."""
+        """The relative decrease of the error on the sample with the exact kernel."""
         return 1.0 - self.exact_sample_error / self.sample_error if self.sample_error > 0 else 0.0
 
     @property
     def advice(self) -> str:
-        """The advice to take a larger rank; empty unless it would clearly pay."""
+        """Advice to use a larger rank; empty unless it would reduce the error clearly."""
         gains = max(self.gain_of_doubling, self.gain_of_exact)
         if self.leave_one_out_of_half is None or gains < _CLEARLY:
             return ""
@@ -97,8 +97,8 @@ class LowRankLoss:
                 f"rank {self.rank:,} and {self.exact_sample_error:.3g} with the exact kernel"
             )
         return (
-            f"A larger rank would clearly pay: {why}. Try LowRank({2 * self.rank}) or another bank "
-            "if there is time for it."
+            f"A larger rank would reduce the error: {why}. Try LowRank({2 * self.rank}) or another "
+            "bank if there is time for it."
         )
 
     def __repr__(self) -> str:
@@ -123,22 +123,22 @@ def low_rank_loss(
     kernel: WeightedKernels,
     X: Any,
 ) -> LowRankLoss:
-    """Return the loss by a bank of features, at some weights and λ.
+    """Return the loss of a bank of features, at some weights and λ.
 
     Parameters
     ----------
     bank : FeatureBank
         The features of the training rows.
     weights : ndarray of shape (n_kernels,)
-        Those of the fit.
+        The kernel weights of the fit.
     regularization : float
         λ.
     criterion : Criterion
-        What λ belongs to.
+        The criterion, which determines the ridge of each row.
     target : Target
-        What is to be predicted.
+        The target.
     kernel : WeightedKernels
-        The raw kernels with their coefficients: what is approximated.
+        The raw kernels with their coefficients, which the features approximate.
     X : array or CSR of shape (n_samples, n_features)
         The training rows.
     """
@@ -161,7 +161,7 @@ def low_rank_loss(
         rank=bank.rank,
         captured=bank.captured(),
         objective=value,
-        objective_bound=min(bound, value),  # the exact value is above 0
+        objective_bound=min(bound, value),  # the exact value is positive
         objective_estimate=min(estimate, value),
         leave_one_out=fit.leave_one_out_error(),
         leave_one_out_of_half=half,
@@ -171,7 +171,7 @@ def low_rank_loss(
 
 
 def objective_change(B: FloatArray, remainder: FloatArray) -> float:
-    """Return a number that ⟨B, EB⟩ is not above, for any E ≽ 0 of this diagonal.
+    """Return an upper bound of ⟨B, EB⟩ for any E ≽ 0 with a given diagonal.
 
     Parameters
     ----------
@@ -193,12 +193,12 @@ def _estimated_change(
     X: Any,
     drawn: NDArray[np.intp],
 ) -> float:
-    """Return ⟨B, EB⟩, from the rows of E of some samples; at least 0."""
+    """Return an estimate of ⟨B, EB⟩, at least 0, from some rows of E."""
     dual = B * bank.row_weights.roots[:, None]
     rows = X[drawn]
     change = kernel.product(rows, X, dual)
     change -= bank.combined_features(weights).product(rows, bank.feature_coef(weights, dual))
-    # Centring takes one number per column, which B, summing to 0 over all samples, does not see.
+    # Centring subtracts a constant from each column, which does not matter because B sums to 0.
     change -= change.mean(axis=0)
     return max(0.0, len(B) / len(drawn) * float(np.sum(dual[drawn] * change)))
 
@@ -213,19 +213,19 @@ def _sample_errors(
     X: Any,
     drawn: NDArray[np.intp],
 ) -> tuple[float, float]:
-    """Return the leave-one-out errors on some rows: of the features, and of the exact kernel."""
+    """Return leave-one-out errors of fits to some rows, with features and the exact kernel."""
     part, rows = target.subset(drawn), X[drawn]
     counts, factor = row_weights(part.sample_weights, len(drawn)), 1.0
-    if criterion.normalization == "centered_trace":  # of trace 1, however many rows
+    if criterion.normalization == "centered_trace":  # trace 1 for any number of rows
         factor = bank.total / counts.total
     ridge = criterion.sample_ridge(part, regularization)
 
     def error(gram: FloatArray) -> float:
         gram *= factor
-        for _ in range(2):  # of rows, then of columns
+        for _ in range(2):  # rows, then columns
             gram = counts.center(gram).T
         gram = counts.scale_both(gram)
-        # Solved first and then asked for its diagonal, the matrix is factored once, in place.
+        # The matrix is factored once and in place, because the solve comes before the diagonal.
         system = CholeskySystem(lambda: np.ascontiguousarray(gram), ridge)
         fit = KernelLeastSquares(system, ridge, part.scores, part.sample_weights)
         return fit.leave_one_out_error()

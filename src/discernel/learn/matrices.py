@@ -145,7 +145,7 @@ def learn_kernel(
 def _bank_and_target(
     grams: Any, y: Any, request: Request, sample_weight: Any = None
 ) -> Iterator[tuple[Bank, ClassTarget]]:
-    """Check matrices and labels, and give a request what to learn from, where the matrices lie."""
+    """Check matrices and labels, and return bank and target, on the device of the matrices."""
     y, names = np.atleast_1d(np.asarray(on_host(y))), None
     if isinstance(grams, Mapping):
         names, grams = [str(name) for name in grams], list(grams.values())
@@ -185,14 +185,14 @@ class RegularizationPath:
     Attributes
     ----------
     regularizations : ndarray of shape (n_regularizations,)
-        In the order they were solved: falling.
+        Values of λ, in decreasing order.
     weights : ndarray of shape (n_regularizations, n_kernels)
     objectives, gaps, n_iters : ndarray of shape (n_regularizations,)
-        NaN where the criterion has no program.
+        NaN if the criterion has no objective or gap.
     leave_one_out_errors : ndarray of shape (n_regularizations,)
         Mean squared leave-one-out error of the class scores.
     learned : list of LearnedKernel
-        Everything else.
+        The complete results.
     """
 
     regularizations: FloatArray
@@ -205,9 +205,9 @@ class RegularizationPath:
 
     @property
     def best(self) -> LearnedKernel:
-        """The learned kernel of the largest λ whose leave-one-out error is as good as the least.
+        """The learned kernel of the largest λ with an error within 1 % of the smallest.
 
-        As good is within 1 %: what ``regularization="loo"`` takes.
+        This is the λ that ``regularization="loo"`` chooses.
         """
         errors = dict(zip(self.regularizations, self.leave_one_out_errors, strict=True))
         found = search_lambda(self.regularizations.tolist(), errors.__getitem__, NEAR_LEAST)
@@ -227,8 +227,8 @@ def regularization_path(
 ) -> RegularizationPath:
     """Learn kernel weights for a sequence of λ, with warm starts.
 
-    Neighbouring optima are close, so each λ takes only a step or two from the one before: the warm
-    start announced in [Kim06]_.
+    Neighbouring optima are close, so each λ takes only a step or two from the previous one: the
+    warm start announced in [Kim06]_.
 
     Parameters
     ----------
@@ -276,7 +276,7 @@ def regularization_path(
     if request.criterion.regularization_is == "learned":
         raise InvalidInputError(
             f"criterion='{request.criterion.name}' learns λ itself, so there is no path. Use "
-            "'rkda', 'fdr' or another criterion that is given λ, or learn_kernel."
+            "'rkda', 'fdr' or another criterion with a given λ, or learn_kernel."
         )
     with _bank_and_target(grams, y, request) as (bank, target):
         request = replace(request, criterion=request.criterion.on_bank(bank))

@@ -1,8 +1,8 @@
-"""A metric of many rows: gradients of a fit in the span of landmarks, round by round.
+"""Column scales refined on many rows, by gradients of fits with landmarks.
 
-The default learns its metric on at most 1,500 rows, by exact fits. Of columns that matter together
-these see little. Where rows are plenty, rounds of the same recursion [Radhakrishnan24]_ go on with
-fits to some ten thousand of them.
+The default learns column scales from exact fits to at most 1,500 rows. These are too few rows for
+columns that only matter in combination. With more rows, the same recursion [Radhakrishnan24]_
+continues with fits to about ten thousand of them.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from discernel.programs.lambdas import lambda_grid, search_lambda
 from discernel.progress.deadline import must_stop_learning
 from discernel.targets import ClassTarget
 
-#: Rounds, and the landmarks of each.
+#: Number of rounds, and of landmarks in each round.
 _ROUNDS, _LANDMARKS = 5, 1_000
-#: Rows that gradients, units and median distances are taken from.
+#: Number of rows for gradients, for the normalization of kernels, and for median distances.
 _GRADIENT_ROWS, _UNIT_ROWS, _MEDIAN_ROWS = 2_000, 1_000, 1_500
-#: Fewer rows of the sample than this are left to the default.
+#: The smallest sample for which scales are refined.
 _ENOUGH = 6_000
-#: The share of the sample that fits are made to; the others say whether they are better.
+#: The share of the sample for the fits; the other rows are held out.
 _SHARE = 2 / 3
 _LAMBDAS = lambda_grid(-2.0, -8.0)
-#: Digits of a scale.
+#: Number of decimal digits of a scale.
 _DIGITS = 4
 
 
 class Refined(NamedTuple):
-    """Scales of columns, the losses of held-out rows with them, and where to go on.
+    """Column scales, with the held-out losses and the gradient of a fit with them.
 
     Attributes
     ----------
     scales : ndarray of shape (n_columns,)
-        The metric.
+        The column scales.
     losses : ndarray of shape (n_held,)
         The loss of each held-out row.
     gradient : ndarray of shape (n_columns,)
-        The mean squared gradient of the fit by column.
+        The mean squared derivative of the fit by each column, from which new scales are computed.
     """
 
     scales: FloatArray
@@ -56,12 +56,12 @@ class Refined(NamedTuple):
 
 
 def divide_rows(n_rows: int) -> tuple[Positions, Positions] | None:
-    """Return the rows of a sample that fits are made to, and those held out; None for few rows.
+    """Return the rows of a sample for the fits, and the held-out rows; None for few rows.
 
     Parameters
     ----------
     n_rows : int
-        The rows of the sample, which are in random order.
+        The number of rows of the sample, which are in random order.
     """
     if n_rows < _ENOUGH:
         return None
@@ -79,42 +79,43 @@ def refine_metric(
     start: FloatArray,
     device: Device | None = None,
 ) -> FloatArray | None:
-    """Return better scales; None where held-out rows do not say that they are clearly better.
+    """Return refined column scales; None unless their held-out loss is clearly smaller.
 
     Parameters
     ----------
     X : ndarray of shape (n_rows, n_columns)
-        Rows: first those that fits are made to, then those held out.
+        Rows: first those for the fits, then the held-out rows.
     fitted, held : ClassTarget
-        Their classes.
+        The classes of these two parts.
     spreads : tuple of float
-        What every column is divided by first; 0 leaves it out.
+        The divisors of the columns before scaling; 0 leaves a column out.
     weights : ndarray of shape (n_kernels,)
-        Of the kernels of the menu.
+        The weights of the default kernels.
     scales : ndarray of shape (n_columns,)
-        The metric that is to be bettered.
+        The scales to improve.
     start : ndarray of shape (n_columns,)
-        That to start from: a scale that is too small stays so, one that is too large does not.
+        The initial scales. They should be rather too large: the recursion reduces large scales but
+        hardly increases small ones.
     device : Device, optional
-        Where features are multiplied; by default here.
+        The device for products of features; by default the CPU.
     """
     weighted = held.sample_weights
     shares = np.full(held.n_samples, 1.0 / held.n_samples)
     shares = shares if weighted is None else weighted.shares
 
-    def judged(scales: FloatArray) -> Refined:
+    def evaluate(scales: FloatArray) -> Refined:
         return _round(X, fitted, held, shares, spreads, weights, scales, device)
 
-    given = found = best = judged(scales)
+    given = found = best = evaluate(scales)
     if not np.array_equal(start, scales):
-        found = judged(start)
+        found = evaluate(start)
         best = found if clearly_better(found.losses, given.losses, shares) else given
     for _ in range(_ROUNDS):
         largest = found.gradient.max()
         if must_stop_learning() or not largest > 0:
             break
-        found = judged(np.round(np.sqrt(found.gradient / largest), _DIGITS))
-        # Columns fade from round to round, and more rows than these would want to keep more.
+        found = evaluate(np.round(np.sqrt(found.gradient / largest), _DIGITS))
+        # Scales decrease from round to round, and a fit to more rows would need more columns.
         if not clearly_better(found.losses, best.losses, shares):
             break
         best = found
@@ -131,7 +132,7 @@ def _round(
     scales: FloatArray,
     device: Device | None,
 ) -> Refined:
-    """Return the losses of held-out rows with some scales, and the squared gradient by column."""
+    """Fit with some column scales; return held-out losses and squared gradients by column."""
     n = fitted.n_samples
     kernels = [
         kernel.shifted(X[:_UNIT_ROWS])

@@ -1,4 +1,4 @@
-"""From the words of `learn_kernel` to what is to be learned, checked before any work."""
+"""The parameters of a learning problem as a `Request`, checked before any work."""
 
 from __future__ import annotations
 
@@ -21,28 +21,30 @@ from discernel.programs.solution import FEW_SAMPLES, Callback, Solver
 from discernel.solvers import Columns, Galerkin, Newton, as_solver
 from discernel.targets import Target
 
-#: `Galerkin` is faster than `Newton` from so many samples on, and so many per column of directions.
+#: `Galerkin` is faster than `Newton` from this many samples, and this many per column of
+#: derivatives, which are n_kernels · (n_classes − 1) columns.
 _GALERKIN_SAMPLES, _GALERKIN_COLUMNS = 500, 25
 
 
 @dataclass(frozen=True)
 class Request:
-    """Criterion, solver and λ, and the limits of the search.
+    """Criterion, solver and λ, and the options of the search.
 
     Attributes
     ----------
     criterion : Criterion
-        What to learn by.
+        The criterion of the weights.
     solver : Solver
-        What finds the weights.
+        The solver of the criterion.
     automatic : bool
-        Whether the user left the choice of it to us.
+        Whether the solver was chosen automatically, by ``solver="auto"``.
     regularization : float, "loo" or "joint"
-        ``"loo"`` chooses λ, ``"joint"`` learns it with the weights.
+        ``"loo"`` chooses λ by leave-one-out, ``"joint"`` learns it with the weights.
     tol, max_iter, random_state, callback
         As in `learn_kernel`.
     few : int
-        Up to so many samples λ and candidates are looked for on all of them, else first on a part.
+        Up to this many samples, the search for λ and candidates uses all of them; with more
+        samples, it starts on a part.
     """
 
     criterion: Criterion
@@ -57,12 +59,12 @@ class Request:
 
     @property
     def given_regularization(self) -> float | None:
-        """λ, where it is given."""
+        """λ if it is given as a number, else None."""
         return None if self.regularization in ("loo", "joint") else float(self.regularization)
 
     @property
     def leaves_choice(self) -> bool:
-        """Whether the user has chosen neither criterion nor solver."""
+        """Whether criterion and solver are both ``"auto"``."""
         return self.automatic and self.criterion.name == Auto.name
 
 
@@ -76,13 +78,13 @@ def make_request(
     random_state: Any = None,
     callback: Callback | None = None,
 ) -> Request:
-    """Return the request these words stand for, or raise a clear error."""
+    """Return the request for parameters of `learn_kernel`, or raise a clear error."""
     automatic, made = is_word(solver, "auto"), as_criterion(criterion)
     if is_word(criterion, Auto.name) and (
         is_word(regularization, "joint")
         or not (automatic or getattr(solver, "name", solver) in made.solvers)
     ):
-        made = RKDA()  # who names a solver of the convex program means that program
+        made = RKDA()  # a solver of a convex program, or "joint", implies the convex criterion
     ridge = _check_regularization(regularization, made)
     check_number("tol", tol, positive=True)
     if max_iter is not None:
@@ -102,10 +104,10 @@ def make_request(
 
 
 def faster_solver(request: Request, program: Program, bank: Bank, target: Target) -> Solver:
-    """Return the fastest solver for a program, where the user named none.
+    """Return the solver of a request or, if it was chosen automatically, the fastest one.
 
-    A round of `Galerkin` saves about two factorisations and costs up to n_kernels products with
-    up to n_kernels · (n_classes − 1) columns: measured, it is ahead from these sizes on.
+    A round of `Galerkin` saves about two factorizations and costs up to n_kernels products with
+    up to n_kernels · (n_classes − 1) columns. The sizes from which it is faster were measured.
     """
     if not request.automatic or request.solver.name != Newton.name:
         return request.solver

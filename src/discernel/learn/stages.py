@@ -1,4 +1,4 @@
-"""One fit of an estimator, in the stages of its plan."""
+"""A fit of an estimator, in the stages of its plan."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ from discernel.exceptions import (
     caller_stacklevel,
     is_word,
 )
-from discernel.kernels import Kernel
 from discernel.learn.request import Request
 from discernel.learn.training import TrainingRows
 from discernel.model import Model
@@ -48,66 +47,69 @@ from discernel.progress.deadline import (
 )
 from discernel.targets import ClassTarget, Target
 
+#: Rows, labels and sample weights; a `Source` contains all three.
 Given = tuple[Any, Any, Any]
 
-#: A fit with a longer forecast, in seconds, warns.
+#: Fits with a longer forecast, in seconds, emit a warning.
 _LONG = 120.0
-#: How many times weights are learned where λ is learned with them or looked for on a path, and by a
-#: search among criteria.
+#: Number of weight optimizations in a forecast: with λ learned jointly, with λ chosen on a path,
+#: and with a search over several criteria.
 _PROGRAMS: dict[Any, float] = {"joint": 2.0, "loo": 3.0}
 _SEARCH = 4.0
-#: Forecasts may be too low by a factor of two. A stage whose forecast is no more than the first
-#: share of the time that is left is sure to be in time; one of the second leaves time for a whole
-#: that takes half of what is left.
+#: Forecasts may be too low by a factor of two. A stage whose forecast is at most the first share of
+#: the remaining time will certainly finish. A stage of at most the second share leaves enough time
+#: for a whole fit that takes half of the remaining time.
 _SURE, _SECURED = 0.5, 0.25
-#: Once a stage has shown how good forecasts are, or where none is sure, the share is this; that of
-#: the whole is larger, because with twice its time it should not be missed for a smaller stage.
+#: The share of the remaining time for a stage once an earlier stage has shown how accurate
+#: forecasts are, or if no stage will certainly finish. The share for the whole fit is larger: with
+#: twice the time that it takes, no smaller stage should replace it.
 _SHARE, _WHOLE_SHARE = 0.7, 1.25
-#: Where no stage is in time, one is tried up to this multiple of the time that is left, and the
-#: whole up to twice as much: forecasts may be too high, and a stage that does not end in time costs
-#: only time that there is.
+#: If no stage fits into the remaining time, a stage is tried up to this multiple of it, and the
+#: whole fit up to twice this multiple. Forecasts may be too high, and an unfinished stage only
+#: costs time that is left anyway.
 _HOPE = 1.5
-#: The share of the time that a first pass over rows in chunks may take; the rows that it has read
-#: then stand for all.
+#: The share of the time limit for the first pass over rows in chunks. If the pass takes longer, the
+#: rows read so far are used as if they were all rows.
 _READING = 0.4
-#: Forecasts are taken to be wrong by no more than this factor.
+#: Limit of the assumed error of forecasts, as a factor.
 _MOST_WRONG = 5.0
-#: The share of the time left that may be reserved for what follows learning. Forecasts may be too
-#: high: 2,000 rows on a busy machine ended with 2 s to spare after a choice that was cut short.
+#: The largest share of the remaining time that is reserved for the steps after learning. Forecasts
+#: may be too high: with 2,000 rows on a busy machine, a fit whose search was stopped early finished
+#: 2 s before its deadline.
 _RESERVED = 0.5
-#: Forecasts from which on the time that was taken says how good forecasts are, in seconds.
+#: Stages with a forecast of at least this many seconds are used to correct later forecasts.
 _TELLING = 0.3
 
 
 class FitRun:
-    """One fit of an estimator, which is not changed: what it asks for, and the stages of its plan.
+    """One fit of an estimator: its parameters and the stages of its plan.
 
-    A fit without a time limit has one stage. With one, the first is certain to be in time, and
-    others follow while time is left.
+    Without a time limit, a fit has one stage. With a time limit, the first stage is short enough
+    to finish in any case, and others follow while time is left. The estimator is not changed.
 
     Attributes
     ----------
     request : Request
-        Criterion, solver and λ; in the first of several stages without the callback.
+        Criterion, solver and λ; without the callback in the first of several stages.
     bank : BankChoice
-        The bank that the user asks for.
+        The parameter ``bank`` of the estimator.
     device : Device or None
-        The device to compute on; None: the processor.
+        The device to compute on; None for the CPU.
     tables : bool
-        Whether the kernels are those of the default.
+        Whether the estimator has the default kernels, ``"auto"``, which take tables.
     survey : tuple of SurveyPass and Survey, or None
         The first pass over rows in chunks, and its result, if there is a time limit.
     problem : Problem or None
         The whole fit; None before the first stage.
     stage : Stage or None
-        The present stage; None before the first is planned.
+        The current stage; None before the first one is planned.
 
     Parameters
     ----------
     estimator : BaseKernelEstimator
         The estimator.
     device : Device, optional
-        The device to compute on; by default the processor.
+        The device to compute on; by default the CPU.
     seconds : float, optional
         The time limit.
     """
@@ -128,21 +130,21 @@ class FitRun:
         self._start, self._is_cut = time.perf_counter(), False
         self._proposals: dict[int, Proposal] = {}
         self._ran: list[Stage] = []
-        #: The time that stages take over their forecasts.
+        #: Measured time of stages divided by their forecast.
         self._ratio = 1.0
 
-    # ---- what a stage asks for ---------------------------------------------------------------
+    # ---- methods called by a stage -----------------------------------------------------------
 
     @contextmanager
-    def working(self, training: TrainingRows, n_rows: int | None = None) -> Iterator[Stage]:
-        """Plan the fit, unless an earlier stage has, say so, and show how far the work within is.
+    def planned_stage(self, training: TrainingRows, n_rows: int | None = None) -> Iterator[Stage]:
+        """Plan the fit in its first stage, and report progress while the stage runs.
 
         Parameters
         ----------
         training : TrainingRows
             The rows in memory.
         n_rows : int, optional
-            The rows that come in chunks, of which those in memory are a sample.
+            The number of rows read in chunks, if the rows in memory are a sample of them.
         """
         verbose = self._estimator.verbose
         if not isinstance(verbose, (bool, int, np.bool_)):
@@ -151,7 +153,7 @@ class FitRun:
         if self.problem is None:
             in_chunks = n_rows is not None or self.survey is not None
             n_all = self._n_rows or n_rows or len(training.y)
-            self.plan(self._problem(training.X, training.reader.kernels, n_all, in_chunks))
+            self.plan(self._problem(training, n_all, in_chunks))
         assert self.problem is not None
         assert self.stage is not None
         speed, stage = self.problem.speeds.get("here"), self.stage
@@ -160,7 +162,7 @@ class FitRun:
         elif stage.seconds > _LONG and self._seconds is None:
             warnings.warn(
                 f"This fit is expected to take {in_words(stage.seconds)}: {stage}. "
-                "verbose=True shows how far it is, and max_time limits it.",
+                "verbose=True shows its progress, and max_time limits it.",
                 LongFitWarning,
                 stacklevel=caller_stacklevel(),
             )
@@ -172,17 +174,17 @@ class FitRun:
             yield stage
 
     def plan(self, problem: Problem) -> None:
-        """Plan the stages of a fit; the first is the present one."""
+        """Plan the stages of a fit, and make the first one current."""
         most = None if self.survey is None else len(self.survey[1].drawn.y)
         verbose = bool(self._estimator.verbose)
         self.problem = problem
         self._stages = plan_fit(problem, self._seconds, most, verbose=verbose).stages
         self.stage = self._stages[0]
 
-    def _problem(self, X: Any, kernels: list[Kernel], n_rows: int, in_chunks: bool) -> Problem:
-        """Return the problem of the fit to all rows, of which X may be a part."""
+    def _problem(self, training: TrainingRows, n_rows: int, in_chunks: bool) -> Problem:
+        """Return the problem of a fit to ``n_rows`` rows, or to a part of them in memory."""
         estimator, request, criterion = self._estimator, self.request, self.request.criterion
-        chooses = self.tables and isinstance(X, np.ndarray)
+        X, kernels, chooses = training.X, training.reader.kernels, training.proposes
         is_known = chooses and criterion.name == Auto.name
         n_programs = _PROGRAMS.get(request.regularization, 1.0)
         n_programs = _SEARCH if criterion.regularization_is == "learned" else n_programs
@@ -205,16 +207,16 @@ class FitRun:
         )
 
     def propose(self, training: TrainingRows, target: Target) -> Proposal:
-        """Return the default's kernels that an earlier stage chose from these rows, or choose them.
+        """Return the default kernels for some rows, from an earlier stage or chosen now.
 
-        The choice is kept for later stages if there was time for all of it.
+        The choice is kept for later stages, unless the deadline cut it short.
 
         Parameters
         ----------
         training : TrainingRows
-            The rows, whose kernel has the spreads of columns.
+            The rows. The first kernel of their reader has the spreads of the columns.
         target : Target
-            What is to be predicted.
+            The target.
         """
         X, request, n_rows = training.X, self.request, len(training.y)
         learns = self._seconds is not None and self.stage is not None and self.stage.learns
@@ -225,7 +227,7 @@ class FitRun:
                 training.reader.kernels[0].spreads,  # type: ignore[attr-defined]
                 target,
                 pull=request.criterion.pull,
-                regularization=request.given_regularization or None,  # folds are never without
+                regularization=request.given_regularization or None,  # folds need a positive λ
                 random_state=request.random_state,
                 device=self.device,
             )
@@ -234,12 +236,12 @@ class FitRun:
         return found
 
     def record(self, bank: str) -> tuple[Stage | None, FitPlan]:
-        """Return the forecast, None without one, and how the fit was computed so far.
+        """Return the forecast of the current stage, or None, and a plan with its measured time.
 
         Parameters
         ----------
         bank : str
-            What the rows were learned from with.
+            The name of the bank that was used.
         """
         assert self.stage is not None
         seconds, stage = time.perf_counter() - self._start, self.stage
@@ -252,23 +254,23 @@ class FitRun:
     # ---- the stages --------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any) -> Model:
-        """Return the model of the last stage that was in time."""
+        """Return the model of the last stage that finished in time."""
         estimator, limit = self._estimator, self._seconds
         whole: Given = estimator._open_rows(X, y, sample_weight, self.bank)
         if limit is None:
-            with keep_deadline():  # it may be a part of another fit
+            with keep_deadline():  # this fit may be a part of another one
                 return cast(Model, estimator._fit_model(*whole, self))
         whole, held_out_loss = self._survey(whole, limit), estimator._held_out_loss
-        kept = self._run(None, whole)
-        while kept is not None and (stage := self._next()) is not None:
-            found = self._run(stage, whole)
+        kept = self._run_stage(None, whole)
+        while kept is not None and (stage := self._next_stage()) is not None:
+            found = self._run_stage(stage, whole)
             if found is None:
                 break
             loss, before = held_out_loss(found[0]), held_out_loss(kept[0])
             is_worse = loss is not None and before is not None and loss > before
             if stage is self._stages[-1] or not is_worse:
                 kept = found
-        if kept is None:  # what is wrong with the rows is said by the fit to all of them
+        if kept is None:  # invalid rows: a fit to all of them raises the complete error
             return FitRun(estimator, self.device).fit(*whole)
         for each in kept[1]:
             warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
@@ -277,8 +279,8 @@ class FitRun:
     def _survey(self, whole: Given, limit: float) -> Given:
         """Survey rows in chunks, and return the rows to learn from.
 
-        Where that takes too long, a second pass would too: these are then a sample of the rows
-        that were read.
+        If the first pass takes too long, there is no time for a second one, and the rows to learn
+        from are a sample of those read so far.
         """
         share = Deadline.after(_READING * limit, self._clock)
         with keep_deadline(share):
@@ -288,11 +290,11 @@ class FitRun:
         sample, self.survey, self._is_cut = self.survey[1].drawn, None, True
         return sample.X, sample.y, sample.weights
 
-    def _next(self) -> Stage | None:
-        """Return the stage that is run next; None where there is time for none.
+    def _next_stage(self) -> Stage | None:
+        """Return the next stage; None if there is no time for another one.
 
-        The whole, where it is sure to be in time. Else a smaller stage comes first, so that a whole
-        that is not in time after all does not cost the time of all others.
+        This is the whole fit if it will certainly finish in time. Otherwise a smaller stage comes
+        first, so that there is a better model if the whole fit does not finish.
         """
         problem = self.problem
         if problem is None or self.stage is None or self.stage is self._stages[-1]:
@@ -316,10 +318,11 @@ class FitRun:
                     return stage
         return None
 
-    def _run(self, stage: Stage | None, whole: Given) -> tuple[Model, list[Any]] | None:
-        """Return the fit of a stage and its warnings; None where it is out of time.
+    def _run_stage(self, stage: Stage | None, whole: Given) -> tuple[Model, list[Any]] | None:
+        """Return the model of a stage and its warnings; None if it runs out of time.
 
-        Of the first, which is not planned yet, with equal weights; None where rows have an error.
+        A ``stage`` of None is the first stage, which plans the others. It has equal weights and no
+        deadline, and returns None for invalid rows.
         """
         start, problem = self._clock(), self.problem
         n, deadline = FIRST_STAGE_ROWS, Deadline(np.inf, self._clock, learns=False)
@@ -338,7 +341,7 @@ class FitRun:
                 warnings.catch_warnings(record=True, action="always") as heard,
                 keep_deadline(deadline),
             ):
-                given = self._some_rows(whole, n)
+                given = self._stage_rows(whole, n)
                 found = self._estimator._fit_model(*given, self), heard
         except OutOfTimeError:
             pass
@@ -346,11 +349,13 @@ class FitRun:
             if stage is not None:
                 raise
             return None
-        self._note(self._clock() - start, finished=found is not None, cut=deadline.cut.is_set())
+        self._record_stage(
+            self._clock() - start, finished=found is not None, cut=deadline.cut.is_set()
+        )
         return found
 
-    def _note(self, taken: float, *, finished: bool, cut: bool) -> None:
-        """Note what was run, and how good its forecast was."""
+    def _record_stage(self, taken: float, *, finished: bool, cut: bool) -> None:
+        """Record a stage with its time, and update the ratio of measured to forecast time."""
         stage = self.stage
         if stage is None:
             return
@@ -360,15 +365,18 @@ class FitRun:
         if finished and len(self._ran) > 1 and stage.seconds >= _TELLING:
             self._ratio = min(max(taken / stage.seconds, 1.0 / _MOST_WRONG), _MOST_WRONG)
 
-    # ---- some of the rows --------------------------------------------------------------------
+    # ---- rows of a stage ---------------------------------------------------------------------
 
-    def _some_rows(self, whole: Given, n: int) -> Given:
-        """Return the rows of a stage: others have weight 0; of rows in chunks, some of a sample."""
+    def _stage_rows(self, whole: Given, n: int) -> Given:
+        """Return the rows of a stage: all other rows get weight 0.
+
+        For rows in chunks, a smaller stage has a part of the sample.
+        """
         if self.survey is not None:
             sample, self._n_rows = self.survey[1].drawn, self.survey[1].n_rows
             if self.stage is not None and n >= self._n_rows:
                 return whole
-            rows = self._drawn(sample.y, n)
+            rows = self._draw_rows(sample.y, n)
             return _safe_indexing(sample.X, rows), sample.y[rows], sample.weights[rows]
         X, y, sample_weight = whole
         weights = np.ones(_num_samples(X))
@@ -378,13 +386,13 @@ class FitRun:
         self._n_rows = len(present)
         if n >= len(present):
             return whole
-        drawn = present[self._drawn(np.asarray(_safe_indexing(y, present)), n)]
+        drawn = present[self._draw_rows(np.asarray(_safe_indexing(y, present)), n)]
         kept = np.zeros(len(weights))
         kept[drawn] = weights[drawn]
         return X, y, kept
 
-    def _drawn(self, y: NDArray[Any], n: int) -> NDArray[np.intp]:
-        """Return the positions of some rows, with a share of every class."""
+    def _draw_rows(self, y: NDArray[Any], n: int) -> NDArray[np.intp]:
+        """Return the positions of ``n`` random rows, stratified by class."""
         if n >= len(y):
             return np.arange(len(y))
         random_state = self.request.random_state

@@ -1,4 +1,4 @@
-"""From what two passes found to the fit: λ, and honest scores of rows of the sample."""
+"""The fit to sums of features: the choice of λ, and held-out scores of rows of the sample."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ from discernel.programs.least_squares import center_left_out
 from discernel.programs.solution import Limit
 from discernel.targets import ClassTarget
 
-#: λ to choose from, falling, in units of the normalised kernel: more rows want less.
+#: Candidates for λ, relative to the normalized kernel. More rows need smaller values.
 _LAMBDAS = lambda_grid(0.0, -10.0)
-#: How far sums of the same weights in another order may differ, relatively.
+#: Largest relative difference between sums of the same weights in different orders.
 _SAME_WEIGHT = 1e-10
-#: Bytes of the features of the rows that λ and class statistics are taken from.
+#: Memory limit, in bytes, for features of the rows that determine λ and class statistics.
 _FEATURE_BYTES = 2**27
 
 
 @dataclass(frozen=True, eq=False)
 class StreamState:
-    """Sums and a sample of the rows that a model has seen; new rows are added to them.
+    """Sums and a sample of all rows of a model, to which new rows are added.
 
     Attributes
     ----------
     survey : Survey
-        Class sizes and the sample, its rows as the kernels take them.
+        Class sizes and the sample, with encoded rows.
     surveying : SurveyPass
-        How the sample is drawn.
+        The pass that draws the sample.
     features : NystromMap
-        From rows to features.
+        The feature map.
     sums : FeatureSums
         The sums over all rows.
     classes : ndarray of shape (n_classes,)
-        All labels that there may be, sorted.
+        All class labels, sorted.
     factors : ndarray of shape (n_classes,)
-        What rows of each class weigh more.
+        The class weights.
     n_seen : int
-        How many rows there were, those of weight 0 too.
+        The number of rows so far, including those of weight 0.
     """
 
     survey: Survey
@@ -62,7 +62,7 @@ class StreamState:
     n_seen: int
 
     def check_same_rows(self) -> None:
-        """Raise an error where the sums are of other rows than the survey."""
+        """Raise an error if the two passes read different rows."""
         weights = dict(zip(self.classes.tolist(), self.sums.values / self.factors, strict=True))
         counts = {"rows": (self.survey.n_rows, self.sums.n_rows)} | {
             f"rows of class {label!r}": (self.survey.labels.get(label, 0.0), weight)
@@ -79,37 +79,37 @@ class StreamState:
 
 @dataclass(frozen=True, eq=False)
 class StreamedFit:
-    """The fit to all rows, as far as it is known: on rows of the sample.
+    """The fit to all rows, with its predictions for some rows of the sample.
 
-    It has what `fit_discriminant` asks of a `LeastSquares`: f(x) = Σ_j coef_j k(z_j, x) + b, with
-    z_j the landmarks.
+    It has the interface of `LeastSquares` that `fit_discriminant` needs:
+    f(x) = Σ_j coef_j k(z_j, x) + b, with landmarks z_j.
 
     Attributes
     ----------
     state : StreamState
-        What the fit was made of.
+        Sums and sample.
     system : SummedSystem
-        What it was solved with.
+        The linear system of the sums.
     regularization : float
         λ.
     regularization_at_limit : {"smallest", "largest"} or None
-        Whether a better λ may lie beyond those considered.
+        Whether λ is the smallest or largest considered, so that a better one may lie beyond.
     target : ClassTarget
-        The classes of the rows of the sample, which weigh as much as those of all rows.
+        The classes of the rows of the sample, with the class weights of all rows.
     honest : HeldOutScores
-        Which of them had no part in the metric.
+        The rows that are held out from the learning of the kernel.
     rows : ndarray of int
-        Their positions in the sample.
+        Positions of the rows in the sample.
     table : ndarray of shape (n_all_classes, n_targets)
-        What the scores of each class should be.
+        The target scores of each class.
     truth : ndarray of shape (n_rows, n_targets)
-        What the scores of the rows should be.
+        The target scores of the rows.
     weights : ndarray of shape (n_rows,)
-        What the rows weigh in the sums.
+        The weights of the rows in the sums.
     fitted : ndarray of shape (n_rows, n_targets)
-        Their predictions by the fit to all rows.
+        Predictions for the rows by the fit to all rows.
     left : ndarray of shape (n_rows,)
-        The share of the error of each row that is left where the row has a part in the fit.
+        The residual of each row divided by its leave-one-out error.
     """
 
     state: StreamState
@@ -127,33 +127,33 @@ class StreamedFit:
 
     @cached_property
     def _solution(self) -> tuple[FloatArray, FloatArray]:
-        """The coefficients of features, and the constants."""
+        """The coefficients of the features, and the intercepts."""
         return self.system.fit(self.table, self.regularization)
 
     @cached_property
     def coef(self) -> FloatArray:
-        """The expansion of f in the landmarks, of shape (rank, n_targets)."""
+        """The coefficients of the landmarks, of shape (rank, n_targets)."""
         return self.state.features.expansion(self._solution[0]) * self.system.unit
 
     @property
     def intercept(self) -> FloatArray:
-        """The constants b."""
+        """The intercepts b."""
         return self._solution[1]
 
     @cached_property
     def leave_one_out(self) -> FloatArray:
-        """The prediction for each row of the sample of the fit to all other rows."""
+        """The leave-one-out prediction for each row of the sample."""
         return self.truth - (self.truth - self.fitted) / self.left[:, None]
 
     @cached_property
     def left_out_scores(self) -> FloatArray:
-        """The same in the units of ``fitted``; see `center_left_out`."""
+        """Leave-one-out predictions with the same mean as ``fitted``; see `center_left_out`."""
         shares = self.weights / float(self.state.sums.weight)
         return center_left_out(self.leave_one_out, self.truth, shares)
 
     @property
     def sample_weights(self) -> SampleWeights | None:
-        """The weights of the rows of the sample, relative to each other."""
+        """The relative weights of the rows of the sample."""
         return self.target.sample_weights
 
     @property
@@ -163,18 +163,18 @@ class StreamedFit:
 
     @property
     def penalty(self) -> FloatArray:
-        """‖f‖² between all pairs of targets, for a sample instead of all rows."""
-        # A share of all rows: where the sample stands for them, it has so much of the penalty.
+        """‖f‖², the matrix of inner products of targets, scaled from all rows to the sample."""
+        # The sample replaces all rows in the statistics, so it gets its share of the penalty.
         share = self.target.total / self.system.weight
         return self.system.penalty(self.table, self.regularization) * share
 
     def left_out(self, chosen: Positions) -> LeftOutRows:
-        """Return the fits without each of some rows of the sample.
+        """Return the leave-one-out fits without each of some rows of the sample.
 
         Parameters
         ----------
         chosen : ndarray of int
-            Which of the rows that the fit is known on.
+            Positions in ``rows``.
         """
         features, weights = self.state.features, self.weights[chosen]
         values = features(self.state.survey.drawn.X[self.rows[chosen]])
@@ -185,13 +185,13 @@ class StreamedFit:
 
 
 def statistics_rows(state: StreamState) -> Positions:
-    """Return the rows of the sample that λ and class statistics are taken from.
+    """Return the rows of the sample that determine λ and class statistics.
 
-    Those that had no part in the metric, and of classes without such rows others.
+    Rows that the kernel was not learned on are preferred.
     """
-    sample, room = state.survey.drawn, _FEATURE_BYTES // (8 * state.features.rank)
-    # Rows with a part in the metric come last, whatever their keys are.
-    return chosen_rows(sample.keys + np.where(sample.involved, 1e300, 0.0), sample.y, room)
+    sample, most = state.survey.drawn, _FEATURE_BYTES // (8 * state.features.rank)
+    # Rows that the kernel was learned on come last, whatever their keys are.
+    return chosen_rows(sample.keys + np.where(sample.involved, 1e300, 0.0), sample.y, most)
 
 
 def fit_stream(
@@ -207,16 +207,16 @@ def fit_stream(
     Parameters
     ----------
     state : StreamState
-        What is known of them.
+        Sums and sample of all rows.
     target : ClassTarget
-        The classes of the rows of the sample that are looked at.
+        The classes of some rows of the sample.
     rows : ndarray of int
-        Their positions in the sample.
+        Positions of these rows in the sample.
     regularization : float or None
-        λ; None for that with the least leave-one-out log-loss of rows that had no part in the
-        metric.
+        λ; None for the λ with the smallest leave-one-out log-loss of rows that the kernel was not
+        learned on.
     fallback : (HeldOutScores, float), optional
-        Scores and λ where there are too few such rows.
+        Scores and λ to use instead if there are too few such rows.
     """
     sample, system = state.survey.drawn, SummedSystem(state.sums, state.features)
     table = np.zeros((len(state.classes), target.n_classes - 1))
@@ -251,9 +251,9 @@ def _best(
     target: ClassTarget,
     counted: Positions,
 ) -> LambdaSearch:
-    """Search the λ with the least leave-one-out log-loss of some rows."""
+    """Search for the λ with the smallest leave-one-out log-loss of some rows."""
     part = target.part(counted)
-    if not part.counts.all():  # a class so rare that all of its rows were looked at
+    if not part.counts.all():  # the kernel was learned on all rows of a rare class
         counted, part = np.arange(len(truth)), target
     shares = None if part.sample_weights is None else part.sample_weights.shares
 

@@ -1,6 +1,6 @@
-"""The first pass: how many rows, which classes and values, and a random sample of rows.
+"""The first pass over rows in chunks: counts, classes, facts about columns and a random sample.
 
-The sample depends neither on the order of the rows nor on where they lie.
+The sample depends neither on the order in which chunks are read nor on where they are stored.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from discernel.rows.formats import listed
 from discernel.rows.sources import Source
 from discernel.targets import ClassTarget
 
-#: Rows of the sample: of 20,000 every median and spread is known to a percent. No more bytes than
-#: the second, but some rows always.
+#: Limits of the sample: rows, bytes, and the smallest number of rows whatever their size. 20,000
+#: rows determine medians and spreads to one percent.
 _MOST, _MOST_BYTES, _LEAST = 20_000, 2**26, 2_000
-#: Kinds of cells that do not go together in a column, and words for them.
+#: Kinds of cells that cannot be mixed in a column, with their plurals for messages.
 _KINDS = {"number": "numbers", "text": "text", "date": "dates"}
-#: More labels than this are no classes.
+#: The largest number of classes.
 _MOST_LABELS = 5_000
-#: Rows of every class that are in the sample at least.
+#: The smallest number of rows of each class in the sample, if it has as many.
 _OF_EVERY_CLASS = 20
 
 Positions = NDArray[np.intp]
@@ -48,19 +48,19 @@ Positions = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """Counts, classes, columns and a sample of all rows, from one pass over them.
+    """Counts, classes, column facts and a sample of all rows, from one pass over them.
 
     Attributes
     ----------
     n_rows : int
-        The rows that count.
+        The number of rows with positive weight.
     labels : mapping of label to float
-        What the rows of each class weigh together, 0 for classes that may come later or of which
-        all rows have the weight 0.
+        The total weight of each class; 0 for classes without rows so far, and for classes whose
+        rows all have weight 0.
     facts : tuple of ColumnFacts, or None
-        What is known of each column; None for sparse rows.
+        Facts about each column; None for sparse rows.
     sample : RowSample or None
-        Rows at random; None before any.
+        A random sample; None before the first row.
     """
 
     n_rows: int = 0
@@ -70,33 +70,33 @@ class Survey:
 
     @property
     def classes(self) -> NDArray[Any]:
-        """The labels, sorted, or a clear error."""
+        """The class labels, sorted; raises an error if they cannot be sorted."""
         try:
             return np.array(sorted(self.labels))
         except TypeError as error:
             kinds = sorted({type(label).__name__ for label in self.labels})
             raise InvalidInputError(
-                f"Labels must be of one kind. Got {' and '.join(kinds)}. Write all as text."
+                f"Labels must have one type. Got {' and '.join(kinds)}. Convert all to text."
             ) from error
 
     def with_classes(self, classes: NDArray[Any]) -> Survey:
-        """Return the survey with classes that may come later, or raise a clear error.
+        """Return the survey with more classes, or raise an error if one of its own is missing.
 
         Parameters
         ----------
         classes : ndarray of shape (n_classes,)
-            All labels that there may be.
+            All class labels, including those of later rows.
         """
         codes_of(self.classes, classes)
         return replace(self, labels=dict.fromkeys(classes.tolist(), 0.0) | dict(self.labels))
 
     @property
     def seen(self) -> NDArray[Any]:
-        """The labels of rows that count, sorted."""
+        """The labels with positive total weight, sorted."""
         return np.array([label for label in self.classes.tolist() if self.labels[label] > 0])
 
     def decayed(self, factor: float) -> Survey:
-        """Return the survey of rows that count less."""
+        """Return the survey with all weights multiplied by a factor."""
         if factor == 1.0:
             return self
         sample = None if self.sample is None else self.sample.decayed(factor)
@@ -104,7 +104,7 @@ class Survey:
         return replace(self, labels=labels, sample=sample)
 
     def target(self, classes: NDArray[Any], rows: Positions) -> ClassTarget:
-        """Return the classes of rows of the sample, which weigh as much as those of all rows.
+        """Return the classes of rows of the sample, with the class weights of all rows.
 
         Parameters
         ----------
@@ -114,16 +114,16 @@ class Survey:
             Positions in the sample.
         """
         codes, weights = codes_of(self.drawn.y[rows], classes), self.drawn.weights[rows]
-        there = np.bincount(codes, weights, minlength=len(classes))
+        drawn = np.bincount(codes, weights, minlength=len(classes))
         all_rows = np.array([self.labels.get(label, 0.0) for label in classes.tolist()])
-        values = weights * np.divide(all_rows, there, out=all_rows * 0.0, where=there > 0)[codes]
+        values = weights * np.divide(all_rows, drawn, out=all_rows * 0.0, where=drawn > 0)[codes]
         values *= weights.sum() / values.sum()
         if np.allclose(values, weights, rtol=1e-12, atol=0.0):
-            values = weights  # of all rows there are
+            values = weights  # the sample has all rows
         return ClassTarget(classes, codes, SampleWeights.of(values))
 
     def check_kinds(self) -> None:
-        """Raise an error that names the parts where a column is numbers in one, text in another."""
+        """Raise an error if a column mixes numbers, text and dates, naming the parts."""
         if self.facts is None:
             return
         for name, column in zip(column_names(self.drawn.X), self.facts, strict=True):
@@ -137,27 +137,27 @@ class Survey:
 
     @property
     def drawn(self) -> RowSample:
-        """The sample, or a clear error where no row counts."""
+        """The sample; raises an error if all rows have weight 0."""
         if self.sample is None:
             raise InvalidInputError(
                 "Some rows must have a weight above 0. Got 0 for all of them. Leave the weights "
-                "out to have all rows count the same."
+                "out to give all rows the same weight."
             )
         return self.sample
 
 
 @dataclass(frozen=True)
 class SurveyPass:
-    """Survey chunk by chunk.
+    """A reduction over chunks that makes a `Survey`.
 
     Attributes
     ----------
     seed : int
-        Draws the sample.
+        The seed of the sample.
     most : int
-        Rows of the sample.
+        The number of rows of the sample.
     takes_tables : bool
-        Whether cells may be missing, or be text.
+        Whether cells may be missing or text.
     """
 
     seed: int = 0
@@ -166,12 +166,12 @@ class SurveyPass:
 
     @classmethod
     def of(cls, source: Source, **options: Any) -> SurveyPass:
-        """Return a survey whose sample has as many rows as there is room for."""
+        """Return a pass over a source, with as many sampled rows as the memory limit allows."""
         first = next((chunk for chunk in source.chunks() if chunk.n_rows), None)
         if first is None:
             raise source.no_rows()
-        room = int(_MOST_BYTES // max(1, _bytes(first.X) // first.n_rows))
-        return cls(most=min(_MOST, max(_LEAST, room)), **options)
+        most = int(_MOST_BYTES // max(1, _bytes(first.X) // first.n_rows))
+        return cls(most=min(_MOST, max(_LEAST, most)), **options)
 
     def start(self) -> Survey:
         return Survey()
@@ -202,13 +202,14 @@ class SurveyPass:
         )
 
     def can_end(self, state: Survey) -> bool:
-        """Whether there are classes to tell apart."""
+        """Return whether the pass may end early: at least two classes have rows."""
         return len(state.labels) > 1
 
     def _of_chunk(self, chunk: Chunk) -> Survey:
+        """Return the survey of one chunk."""
         if chunk.y is None:
             raise InvalidInputError(
-                "Rows to learn from must have labels. Got none; give the name of a column, or y, "
+                "Training rows must have labels. Got none; give the name of a column, or y, "
                 "as the target of open_rows."
             )
         present = np.arange(chunk.n_rows)
@@ -235,16 +236,16 @@ def _refuse_many(labels: Mapping[Any, float]) -> None:
 
 
 def codes_of(labels: NDArray[Any], classes: NDArray[Any], where: str = "y") -> Positions:
-    """Return the class of each label, or raise an error that names one without.
+    """Return the position of each label among the classes, or raise an error for unknown labels.
 
     Parameters
     ----------
     labels : ndarray of shape (n_rows,)
         Labels.
     classes : ndarray of shape (n_classes,)
-        All that there are, sorted.
+        All class labels, sorted.
     where : str
-        Where they stand.
+        The origin of the labels, for the error message.
     """
     labels = comparable(labels)
     wrong = labels[:1]
@@ -261,6 +262,7 @@ def codes_of(labels: NDArray[Any], classes: NDArray[Any], where: str = "y") -> P
 
 
 def _label_weights(labels: NDArray[Any], weights: FloatArray | None) -> dict[Any, float]:
+    """Return the total weight of each label."""
     found, codes = np.unique(labels, return_inverse=True)
     sums = np.bincount(codes, weights, minlength=len(found))
     return dict(zip(found.tolist(), map(float, sums), strict=True))
@@ -277,6 +279,7 @@ def _facts(chunk: Chunk) -> tuple[ColumnFacts, ...] | None:
 
 
 def _bytes(X: Any) -> int:
+    """Return the memory of rows, in bytes."""
     if is_sparse(X):
         return int(X.data.nbytes + X.indices.nbytes)
     if hasattr(X, "memory_usage"):
@@ -288,15 +291,15 @@ def _bytes(X: Any) -> int:
 
 
 def row_keys(place: Place, n: int, seed: int) -> FloatArray:
-    """Return a random number per row that depends on the seed and on where the row stands only.
+    """Return a random number for each row, which depends only on the seed and its position.
 
-    Exponential ones: the rows with the least are a random sample, whichever order, chunks or
-    machines they come in, and however often a pass is begun anew.
+    The numbers have an exponential distribution. The rows with the smallest numbers are a random
+    sample that does not depend on order, chunks, machines or repeated passes.
 
     Parameters
     ----------
     place : Place
-        Where the first row stands.
+        The position of the first row.
     n : int
         The number of rows.
     seed : int
@@ -311,7 +314,7 @@ def row_keys(place: Place, n: int, seed: int) -> FloatArray:
 
 
 def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return splitmix64 of numbers, of which every bit depends on every bit."""
+    """Return the splitmix64 hash of numbers."""
     with np.errstate(over="ignore"):
         bits = bits + np.uint64(0x9E3779B97F4A7C15)
         bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -330,13 +333,13 @@ class RowSample:
     y : ndarray of shape (n_rows,)
         Their labels.
     weights : ndarray of shape (n_rows,)
-        How much each was said to count.
+        Their sample weights, as given.
     decays : ndarray of shape (n_rows,)
-        The share of that which is not forgotten.
+        Factors of the weights, from ``forget`` of `partial_fit`.
     keys : ndarray of shape (n_rows,)
-        The least are kept.
+        Random numbers; rows with the smallest ones are kept.
     involved : ndarray of bool, of shape (n_rows,)
-        Which of them had a part in the metric.
+        Whether the kernel was learned on each row.
     """
 
     X: Any
@@ -348,7 +351,7 @@ class RowSample:
 
     @classmethod
     def of(cls, chunk: Chunk, seed: int, rows: Positions, most: int) -> RowSample:
-        """Return the sample of some rows of a chunk: no more of them are copied than it has."""
+        """Return the sample of some rows of a chunk, copying only the sampled rows."""
         y = comparable(np.asarray(chunk.y))[rows]
         keys = row_keys(chunk.place, chunk.n_rows, seed)[rows]
         kept = chosen_rows(keys, y, most)
@@ -366,7 +369,7 @@ class RowSample:
         return len(self.keys)
 
     def merged(self, other: RowSample, most: int) -> RowSample:
-        """Return the sample of the rows of both."""
+        """Return the sample of the rows of two samples."""
         keys = np.concatenate([self.keys, other.keys])
         y = np.concatenate([self.y, other.y])
         kept = chosen_rows(keys, y, most)
@@ -387,18 +390,18 @@ class RowSample:
         )
 
     def decayed(self, factor: float) -> RowSample:
-        """Return the sample of rows that count less: new ones are then rather drawn."""
+        """Return the sample with smaller weights, so that new rows are drawn more often."""
         return replace(self, decays=self.decays * factor, keys=self.keys / factor)
 
     def with_involved(self, rows: Positions) -> RowSample:
-        """Return the sample with a note of the rows that had a part in the metric."""
+        """Return the sample with a mask of the rows that the kernel was learned on."""
         involved = np.zeros(len(self), dtype=bool)
         involved[rows] = True
         return replace(self, involved=involved)
 
 
 def chosen_rows(keys: FloatArray, labels: NDArray[Any], most: int) -> Positions:
-    """Return the rows with the least keys, and those with the least of every class, by key."""
+    """Return the rows with the smallest keys overall and in each class, sorted by key."""
     order = np.argsort(keys, kind="stable")
     kept = np.zeros(len(keys), dtype=bool)
     kept[order[:most]] = True
@@ -413,22 +416,22 @@ def chosen_rows(keys: FloatArray, labels: NDArray[Any], most: int) -> Positions:
 
 
 def comparable(labels: NDArray[Any]) -> NDArray[Any]:
-    """Return labels as an array of their own kind, where Python kept them as objects."""
+    """Return labels as an array with a dtype of their own instead of object."""
     return np.array(labels.tolist()) if labels.dtype == object else labels
 
 
-# ---- cells that cannot be ----------------------------------------------------------------------
+# ---- invalid cells -----------------------------------------------------------------------------
 
 
 def check_cells(chunk: Chunk, *, takes_tables: bool) -> None:
-    """Raise an error that names the row and column of a cell that cannot be.
+    """Raise an error that names row and column of an invalid cell.
 
     Parameters
     ----------
     chunk : Chunk
         Rows.
     takes_tables : bool
-        Whether cells may be missing, or be text.
+        Whether cells may be missing or text.
     """
     sparse = is_sparse(chunk.X)
     if is_plain(chunk.X) and not sparse:
@@ -440,7 +443,7 @@ def check_cells(chunk: Chunk, *, takes_tables: bool) -> None:
     for position, name in enumerate(column_names(chunk.X) if advice else []):
         column = read_column(chunk.X, position, name)
         if column.kinds != {"number"} and (column.missing.any() or not column.declared):
-            row = int(column.missing.argmax())  # the first one where none is missing
+            row = int(column.missing.argmax())  # the first row if no cell is missing
             cell = column.cells[row]
             what = repr(cell.item() if isinstance(cell, np.generic) else cell)
             raise _bad_cell(what, chunk.place.of_row(row), name, advice)

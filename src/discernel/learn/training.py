@@ -1,4 +1,4 @@
-"""Training rows, checked and owned, their weights, and kernels fixed to them."""
+"""Training rows: checked, copied if necessary, with sample weights and resolved kernels."""
 
 from __future__ import annotations
 
@@ -38,22 +38,25 @@ from discernel.targets import ClassTarget, labels_without_weight
 
 @dataclass(frozen=True, eq=False)
 class TrainingRows:
-    """Rows to learn from, checked; rows of weight 0 are absent.
+    """Checked training rows, without rows of weight 0.
 
     Attributes
     ----------
     X : array, CSR or Table
-        The rows as kernels take them, our own: what the caller does to theirs is not seen.
+        The rows in the form that kernels take, independent of the user's array.
     y : ndarray
         Labels or numbers to predict.
     reader : RowReader
-        Reads new rows the same way; it has the kernels, with all that depends on X fixed.
+        Reads new rows in the same way. It has the resolved kernels: all values that depend on X,
+        such as median widths, are fixed.
     weights : SampleWeights or None
-        The weights of the rows; None: all the same.
+        Sample weights; None if all are equal.
     places : ndarray of int or None
-        The positions of the rows among all that were given; None: all were kept.
+        The positions of the rows among all given rows; None if no row was dropped.
     absent : ndarray or None
-        Labels of which all rows have the weight 0; None if there are none.
+        Labels that only rows of weight 0 have; None if there are none.
+    proposes : bool
+        Whether the default kernels are chosen for these rows, which are dense numbers.
     """
 
     X: Any
@@ -62,18 +65,19 @@ class TrainingRows:
     weights: SampleWeights | None = None
     places: NDArray[np.intp] | None = None
     absent: NDArray[Any] | None = None
+    proposes: bool = False
 
     def among_given(self, target: ClassTarget, class_weight: Any) -> ClassTarget:
-        """Return a target among all classes that were given, with the weights of these.
+        """Return a target with all given classes and with class weights.
 
-        Classes of which all rows have the weight 0 have no rows in it.
+        Classes that only rows of weight 0 have are empty.
 
         Parameters
         ----------
         target : ClassTarget
             The classes of the rows.
         class_weight : dict, "balanced" or None
-            As the user gave it.
+            The parameter of the estimator.
         """
         if self.absent is not None:
             target = target.among(np.union1d(target.classes, self.absent))
@@ -86,14 +90,14 @@ class TrainingRows:
         return check_grams(gram_stack(kernels, self.X), kernel_names(kernels), trusted)
 
     def kept(self, labels: NDArray[Any], rows: NDArray[np.intp] | None) -> KeptRows:
-        """Return labels and positions of the rows that predictions are made from.
+        """Return labels and positions of the rows that the model keeps for predictions.
 
         Parameters
         ----------
         labels : ndarray of shape (n_samples,)
             The labels of all rows.
         rows : ndarray of int or None
-            The positions of those that are kept; None where they are not known.
+            The positions of the kept rows; None if unknown.
         """
         if rows is None:
             return KeptRows()
@@ -111,26 +115,26 @@ def check_training(
     facts: Sequence[ColumnFacts] | None = None,
     **options: Any,
 ) -> TrainingRows:
-    """Return training rows, checked, or raise a clear error.
+    """Check training rows, and return them as `TrainingRows`, or raise a clear error.
 
     Parameters
     ----------
     estimator : BaseKernelEstimator
-        Whose candidates are to take the rows.
+        The estimator, whose candidate kernels must accept the rows.
     X : array-like of shape (n_samples, n_features)
         Rows.
     y : array-like of shape (n_samples, ...)
-        What they are to be predicted as.
+        The target.
     sample_weight : array-like of shape (n_samples,), optional
-        How much each row counts.
+        Sample weights.
     labels : bool, default=True
-        Whether y holds classes, also those that no row with weight has.
+        Whether y has class labels; labels that only rows of weight 0 have are then recorded.
     keep : bool, default=True
-        Whether rows are to be kept, so that they must be our own.
+        Whether the model keeps the rows, so that they must not share memory with X.
     facts : sequence of ColumnFacts, optional
-        What is known of the columns of all rows, of which X is a random part.
+        Facts about the columns of all rows, if X is a random sample of them.
     **options
-        How scikit-learn checks y.
+        Options of scikit-learn's check of y.
     """
     candidates = estimator._candidates()
     absent = present = weights = stood = None
@@ -141,7 +145,7 @@ def check_training(
         if len(counted) < len(values):
             if labels and y is not None and not (options.get("multi_output") and np.ndim(y) > 1):
                 absent = labels_without_weight(y, counted)
-            X, stood = _of_weight(X, counted, are_precomputed(candidates))
+            X, stood = _select_weighted(X, counted, are_precomputed(candidates))
             y, present = _safe_indexing(y, counted), counted
         weights = SampleWeights.of(values[counted])
     name = type(estimator).__name__
@@ -150,13 +154,13 @@ def check_training(
     return replace(found, reader=reader, weights=weights, places=present, absent=absent)
 
 
-def _of_weight(X: Any, present: NDArray[np.intp], precomputed: bool) -> tuple[Any, Any]:
-    """Return rows that have weight, and of matrices which those are."""
+def _select_weighted(X: Any, present: NDArray[np.intp], precomputed: bool) -> tuple[Any, Any]:
+    """Return the rows with a positive weight; for matrices, also their positions and number."""
     if not precomputed:
         return _safe_indexing(X, present), None
     matrices = np.asarray(X)
     if matrices.ndim < 2 or matrices.shape[0] != matrices.shape[1]:
-        return X, None  # what is wrong with it is said later
+        return X, None  # the check of the matrices raises the error
     return matrices[np.ix_(present, present)], (present, len(matrices))
 
 
@@ -170,10 +174,11 @@ def _check(
     facts: Sequence[ColumnFacts] | None,
     **options: Any,
 ) -> TrainingRows:
+    """Return checked rows and target, without sample weights."""
     X, y = on_host(X), on_host(y)
     if y is None:
         raise InvalidInputError(f"{name} requires y to be passed, but the target y is None")
-    # The default takes categories, text and missing cells.
+    # The default kernels take categories, text and missing cells.
     given, tables = X, is_word(candidates, "auto")
     if is_word(candidates, "precomputed"):
         X = stack_matrices(X)
@@ -187,7 +192,7 @@ def _check(
         encoder = TableEncoder().fit(X, facts=facts)
         reader = replace(reader.with_columns(X), encoder=encoder)
         X = given = encoder.encode(X)
-        # Divided by its deviation, a rare category would be far from all others.
+        # Divided by its standard deviation, a rare category would be far from all others.
         known = {"spreads": encoder.spreads}
     else:
         with hint(X, tables):
@@ -197,46 +202,47 @@ def _check(
         reader, X = replace(reader, is_number=is_number, n_matrices=_n_matrices(rows)), rows
         if not kernels[0].precomputed:
             check_range(X, given)
-            X = _owned(X, given) if keep else X
-        if tables and isinstance(X, np.ndarray):
-            (medians,) = column_quantiles(X, (0.5,))
-            reader = replace(reader, medians=medians)
+            X = _copy_if_shared(X, given) if keep else X
+    proposes = tables and isinstance(X, np.ndarray)
+    if proposes:
+        # For the spreads of the columns; the kernels are proposed later.
+        reader = replace(reader, kernels=[Standardized(Linear())])
+        if reader.encoder is None:
+            reader = replace(reader, medians=column_quantiles(X, (0.5,))[0])
     y = _check_y(y, estimator=name, **options)
     check_consistent_length(X, y)
-    return TrainingRows(X, y, _resolved(reader, X, given, known))
+    return TrainingRows(X, y, _resolved(reader, X, given, known), proposes=proposes)
 
 
 def _resolved(reader: RowReader, X: Any, frame: Any, known: Known) -> RowReader:
-    """Return the reader with all that kernels have from X fixed."""
+    """Return the reader with resolved kernels: values that depend on X are fixed."""
     kernels = reader.kernels
     if kernels[0].precomputed:
         return reader
-    if reader.takes_tables and isinstance(X, np.ndarray):
-        kernels = [Standardized(Linear())]  # spreads; others are proposed later
     names = frame if is_frame(frame) else X
     resolved = [kernel.resolve(X, names, known) for kernel in kernels]
     check_kernels_take(resolved, X)
     return replace(reader, kernels=resolved)
 
 
-def _owned(X: Any, given: Any) -> Any:
-    """Return rows that share no memory with what was given, copied only where they may."""
+def _copy_if_shared(X: Any, given: Any) -> Any:
+    """Return rows that share no memory with the given ones, copied if necessary."""
     if isinstance(X, Table):
-        return X  # made of copies
+        return X  # a Table consists of copies
     if is_sparse(X):
         parts = [(getattr(X, name), getattr(given, name, None)) for name in ("data", "indices")]
         return X.copy() if any(_may_share(ours, theirs) for ours, theirs in parts) else X
     if X.dtype == object:
-        # Others, such as keys of a table of the user's, may be known by what they are.
-        changeable = (np.ndarray, list, dict, set, bytearray)
+        # Other objects may be compared by identity, so only mutable containers are copied.
+        mutable = (np.ndarray, list, dict, set, bytearray)
         for i, row in enumerate(X):
-            X[i] = deepcopy(row) if isinstance(row, changeable) else row
+            X[i] = deepcopy(row) if isinstance(row, mutable) else row
         return X
     if isinstance(given, (list, tuple)):
         return X
     if isinstance(given, np.ndarray):
         return X.copy() if _may_share(X, given) else X
-    # A dataframe may give a view of itself, and anything else its very memory.
+    # A DataFrame may return a view of its data, and other containers their own memory.
     return X if is_frame(given) and X.base is None else X.copy()
 
 
@@ -249,16 +255,16 @@ def _n_matrices(X: Any) -> int:
     return int(shape[2]) if shape is not None and len(shape) == 3 else 1
 
 
-# ---- what candidates take ----------------------------------------------------------------------
+# ---- properties of candidate kernels -----------------------------------------------------------
 
 
 def are_precomputed(candidates: Any) -> bool:
-    """Whether X is a stack of matrices; False for candidates that are no kernels at all.
+    """Return whether X is a stack of kernel matrices; False for invalid kernels.
 
     Parameters
     ----------
     candidates : object
-        The kernels as the user gave them.
+        The parameter ``kernels`` of an estimator.
     """
     try:
         return as_kernels(candidates)[0].precomputed
@@ -267,12 +273,12 @@ def are_precomputed(candidates: Any) -> bool:
 
 
 def take_sparse(candidates: Any) -> bool:
-    """Whether X may be sparse; True for candidates that are no kernels at all.
+    """Return whether X may be sparse; True for invalid kernels.
 
     Parameters
     ----------
     candidates : object
-        The kernels as the user gave them.
+        The parameter ``kernels`` of an estimator.
     """
     try:
         return all(kernel.takes_sparse for kernel in as_kernels(candidates))
@@ -281,14 +287,15 @@ def take_sparse(candidates: Any) -> bool:
 
 
 def with_class_weight(target: ClassTarget, class_weight: Any) -> ClassTarget:
-    """Return the target with weights multiplied by those of the classes, or raise a clear error.
+    """Return the target with sample weights multiplied by class weights, or raise a clear error.
 
     Parameters
     ----------
     target : ClassTarget
-        The classes, and the weights of samples.
+        The classes and sample weights.
     class_weight : dict, "balanced" or None
-        A number above 0 per class, 1 where not said; or what makes all classes weigh the same.
+        A positive number for each class, 1 by default; ``"balanced"`` gives all classes the same
+        total weight.
     """
     factors = class_factors(class_weight, target)
     if factors is None:

@@ -1,4 +1,4 @@
-"""Fitted models: what predictions are made with, their scores as sums, and what matters in them."""
+"""Fitted models, their scores as sums over kernels and rows, and column importances."""
 
 from discernel.model.model import Facts, KeptRows, Model
 

@@ -1,10 +1,10 @@
-"""Importances of columns: the loss of left-out rows when a column is that of other rows.
+"""Column importances: the increase of held-out losses when cells of a column are exchanged.
 
-A flexible kernel of a noise column fits the training rows, and has weight for that. So a column is
-judged by the loss of each training row in the fit to all other rows: how much it grows when the
-cell of this column is that of another row. For noise that is 0 up to chance.
+A flexible kernel on a noise column can fit the training rows and get a large weight. So the
+importance of a column is measured by leave-one-out losses: how much the loss of a row increases
+when its cell of this column comes from another row. For noise this is 0 up to chance.
 
-Fits of few rows compute importances when they are first asked for.
+For fits to few rows, importances are computed on first access.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from discernel.model.rows import has_columns
 from discernel.programs.least_squares import KernelLeastSquares, LeftOutRows
 from discernel.rows.reader import RowReader
 
-#: Up to so many rows, whose kernel matrix is made in an instant, importances are computed when they
-#: are asked for.
+#: Up to this many rows, importances are computed on first access: the kernel matrix is fast to
+#: compute again.
 _MOST_DEFERRED = 2000
-#: Rows that importances are taken from where a system is solved by iteration, column by column.
+#: Number of left-out rows if systems are solved by iteration, which is slow for each row.
 _MOST_SOLVED = 64
 #: Digits of fitted scores that do not depend on the order of the rows.
 _SAME_DIGITS = 9
-#: What is worth so many standard errors counts half of that; what is worth one counts 1.2 % of it,
-#: since it may well be chance.
+#: An increase of this many standard errors counts half; an increase of one standard error counts
+#: 1.2 %, because it may be due to chance.
 _DOUBT = 3.0
-#: The probability of finding anything clearly worth more than nothing where nothing is.
+#: The probability of a significant increase if no column has any effect.
 _LEVEL = 0.05
-#: Rows in which each column is exchanged, times columns; at least so many rows and at most so many.
+#: Number of exchanged cells of all columns together; lower and upper limit for one column.
 _EXCHANGES, _FEWEST, _MOST_EXCHANGED = 12_000, 100, 1000
-#: How many of them are different, and how often each is taken, at most.
+#: Upper limits of the number of left-out rows, and of the exchanges of each row.
 _MOST_LEFT_OUT, _ROUNDS = 500, 4
-#: Numbers of the influence of all rows that are left out.
+#: Upper limit of the number of coefficients of all leave-one-out fits.
 _MOST_INFLUENCE = 2**22
-#: Entries of the kernel between some rows and all kept rows that are made at a time.
+#: Number of kernel entries between exchanged and kept rows that are computed at a time.
 _BLOCK_ENTRIES = 2**17
 
 
@@ -65,24 +65,24 @@ class Importances:
 
     @classmethod
     def of(cls, *given: Any) -> Importances:
-        """Return the importances from what `column_importances` takes."""
+        """Return the importances, from the arguments of `column_importances`."""
         return cls(column_importances(*given))
 
 
 @dataclass(frozen=True, eq=False)
 class LaterImportances:
-    """Importances of the columns of a model, computed when they are first asked for.
+    """Importances of the columns of a model, computed on first access.
 
     Attributes
     ----------
     kernel, reader, head
-        As `column_importances` takes them.
+        As in `column_importances`.
     rows : ndarray of int
-        The rows to leave out, among those that are kept.
+        Positions of the rows to leave out.
     truth, ridge, weights : ndarray of shape (n_samples, ...)
-        What the fit without them is made of; see `leave_rows_out`.
+        Targets, ridges and sample weights of the fit, as in `leave_rows_out`.
     labels : ndarray of shape (n_samples, ...)
-        What the losses of the head take.
+        The labels for the losses of the head.
     """
 
     kernel: CombinedKernel
@@ -114,7 +114,7 @@ def importances_of(
     labels: NDArray[Any],
     rows: NDArray[np.intp] | None = None,
 ) -> Importances | LaterImportances | None:
-    """Return importances of columns, or what they are made of; None without columns.
+    """Return column importances, computed now or on first access; None without columns.
 
     Parameters
     ----------
@@ -123,22 +123,22 @@ def importances_of(
     kernel : CombinedKernel or CombinedFeatures
         The learned kernel.
     expand : callable
-        From coefficients of the fit to those that the kernel is multiplied by.
+        Returns coefficients of the kernel from coefficients of the fit.
     reader : RowReader
-        What knows the columns.
-    head : object
-        What has ``row_losses``.
+        The reader, with the columns of the table.
+    head : Head
+        The head, with ``row_losses``.
     fit : KernelLeastSquares
-        The fit that predictions are made with.
+        The fit of the model.
     labels : ndarray of shape (n_samples, ...)
-        What the losses of the head take.
+        The labels for the losses of the head.
     rows : ndarray of int, optional
-        The rows to leave out in turn, or more; by default all.
+        The rows from which the left-out rows are drawn; by default all.
     """
     if not has_importances(X, reader.kernels) or not fit.fitted.shape[1]:
-        return None  # no columns, or one class, which depends on none
+        return None  # no columns, or one class, whose prediction depends on no column
     every = np.arange(fit.n_samples) if rows is None else rows
-    # Sorted by what they are, the same rows are drawn whatever order they were given in.
+    # Sorted by their fitted scores, so that the drawn rows do not depend on their order.
     every = every[np.lexsort(np.round(fit.fitted[every], _SAME_DIGITS).T)]
     chosen = importance_rows(every, fit.n_samples, reader)
     if isinstance(kernel, CombinedKernel) and fit.n_samples <= _MOST_DEFERRED:
@@ -154,12 +154,12 @@ def importances_of(
 
 
 def has_importances(X: Any, kernels: list[Kernel]) -> bool:
-    """Whether rows have columns, and are not sparse, so that columns can be exchanged.
+    """Return whether rows have columns that can be exchanged; False for sparse rows.
 
     Parameters
     ----------
     X : array, CSR or Table
-        Rows, as kernels take them.
+        Encoded rows.
     kernels : list of Kernel
         The kernels.
     """
@@ -167,16 +167,16 @@ def has_importances(X: Any, kernels: list[Kernel]) -> bool:
 
 
 def importance_rows(rows: NDArray[np.intp], n_terms: int, reader: RowReader) -> NDArray[np.intp]:
-    """Return which of some of the training rows importances of columns are taken from.
+    """Return a random part of some rows, to be left out for importances.
 
     Parameters
     ----------
     rows : ndarray of int
-        Their positions.
+        Positions of training rows.
     n_terms : int
-        The coefficients of the fit without each of them.
+        The number of coefficients of a leave-one-out fit.
     reader : RowReader
-        What knows the columns.
+        The reader, with the columns of the table.
     """
     exchanged = _n_exchanged(reader.n_features or 0)
     most = min(_MOST_LEFT_OUT, exchanged, _MOST_INFLUENCE // max(1, n_terms))
@@ -184,24 +184,24 @@ def importance_rows(rows: NDArray[np.intp], n_terms: int, reader: RowReader) -> 
 
 
 def _n_exchanged(n_columns: int) -> int:
-    """Return in how many rows each of so many columns is exchanged."""
+    """Return the number of rows in which each column is exchanged."""
     return int(np.clip(_EXCHANGES // max(1, n_columns), _FEWEST, _MOST_EXCHANGED))
 
 
 def squared_losses(truth: FloatArray) -> Callable[[FloatArray], FloatArray]:
-    """Return a function of scores: the squared error of each row.
+    """Return a function that computes the squared error of each row from its scores.
 
     Parameters
     ----------
     truth : ndarray of shape (n_rows, n_targets)
-        What the scores should be; errors of a target are in units of its standard deviation.
+        The targets. Errors are relative to the standard deviation of each target.
     """
     unit = truth.var(axis=0)
     unit[unit == 0] = 1.0
     return lambda scores: np.asarray(np.sum((scores - truth) ** 2 / unit, axis=1))
 
 
-# ---- rows that are left out --------------------------------------------------------------------
+# ---- left-out rows -----------------------------------------------------------------------------
 
 
 def leave_rows_out(
@@ -211,12 +211,12 @@ def leave_rows_out(
     ridge: FloatArray,
     weights: FloatArray,
 ) -> tuple[FloatArray, LeftOutRows]:
-    """Return the coefficients of a fit to ``truth``, and what it is without some rows, in turn.
+    """Return the coefficients of a fit to ``truth``, and its leave-one-out fits for some rows.
 
     With Q = N⁻¹ − N⁻¹11ᵀN⁻¹/(1ᵀN⁻¹1) and α = QT, the fit without row i has the coefficients
-    α − Q_:i α_i/Q_ii, of which that of row i is 0. They sum to 0, as α does, so that kernels need
-    not be centred. ``gram`` is the kernel between all rows, which is overwritten; ``ridge`` and
-    ``weights`` are what each row was fitted with, and how much it counts.
+    α − Q_:i α_i/Q_ii, which are 0 for row i. They sum to 0, as α does, so kernels need not be
+    centred. ``gram`` is the kernel matrix of all rows, which is overwritten. ``ridge`` and
+    ``weights`` are the ridge and the sample weight of each row.
     """
     gram -= gram.mean(axis=0)
     gram -= gram.mean(axis=1, keepdims=True)
@@ -232,16 +232,17 @@ def leave_rows_out(
 def scores_without(
     values: FloatArray, coef: FloatArray, left_out: LeftOutRows, rows: slice
 ) -> FloatArray:
-    """Return Σ_j (coef_j − influence_ji e_i) values_ij of some of the rows i that are left out."""
+    """Return Σ_j (coef_j − influence_ji e_i) values_ij for a slice of the left-out rows i."""
     own = np.einsum("ij,ij->i", values, left_out.influence.T[rows])
     return np.asarray(values @ coef - own[:, None] * left_out.errors[rows])
 
 
 def worth(rows: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray, bool]:
-    """Return the worth of columns or sources from that for each row, of shape (n, n_rows).
+    """Return shrunk means of rowwise increases, their standard errors, and their significance.
 
-    The means, at least 0, times z⁴/(z⁴ + 3⁴) for a mean of z standard errors; these errors; and
-    whether the largest z is beyond what chance gives to the largest of so many.
+    ``rows`` has shape (n, n_rows), for n columns or sources. Means are cut at 0 and multiplied by
+    z⁴/(z⁴ + 3⁴) if they are z standard errors. The increases are significant if the largest z is
+    larger than expected by chance for the largest of n.
     """
     shares = weights / weights.sum()
     means = rows @ shares
@@ -253,7 +254,7 @@ def worth(rows: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray
     return gains * trust, errors, is_clear
 
 
-# ---- columns that are exchanged ----------------------------------------------------------------
+# ---- exchanged columns -------------------------------------------------------------------------
 
 
 def column_importances(
@@ -265,31 +266,31 @@ def column_importances(
     left_out: LeftOutRows,
     labels: NDArray[Any],
 ) -> tuple[FloatArray, FloatArray]:
-    """Return how much the loss of left-out rows grows when a column is that of other rows.
+    """Return the increase of leave-one-out losses when cells of a column come from other rows.
 
     Parameters
     ----------
     kernel : CombinedKernel or CombinedFeatures
-        The learned kernel between new rows and those of training.
+        The learned kernel between new rows and kept rows.
     reader : RowReader
-        What knows which columns the kernels' are of.
-    head : object
-        What has ``row_losses``.
+        The reader, which maps encoded columns to columns of the table.
+    head : Head
+        The head, with ``row_losses``.
     X : array or Table of shape (n_rows, n_encoded)
-        The rows that were left out, as the kernels take them.
+        The left-out rows, encoded.
     coef : ndarray of shape (n_terms, n_outputs)
-        What the kernel is multiplied by to predict.
+        The coefficients of the kernel.
     left_out : LeftOutRows
-        What the fit is without each of these rows.
+        The leave-one-out fits of these rows.
     labels : ndarray of shape (n_rows, ...)
-        What the losses of the head take.
+        The labels for the losses of the head.
 
     Returns
     -------
     shares : ndarray of shape (n_columns,)
-        At least 0, summing to 1; all 0 where predictions depend on no column. Where no growth is
-        clearly more than chance, they are those of the mean squared change of the scores: what
-        predictions depend on, though it does not help them.
+        At least 0 and summing to 1; all 0 if predictions depend on no column. If no increase is
+        significant, shares of the mean squared change of the scores: the columns that predictions
+        depend on, although they do not improve them.
     spread : ndarray of shape (n_columns,)
         The standard error of each share, over rows.
     """
@@ -319,10 +320,10 @@ def _score_changes(
     n_columns: int,
     rounds: int,
 ) -> FloatArray:
-    """Return how scores change, of shape (n_columns, n_rounds, n_rows, n_outputs).
+    """Return the changes of scores, of shape (n_columns, n_rounds, n_rows, n_outputs).
 
     f_{−i}(x′) − f_{−i}(x) = Σ_j (coef_j − influence_ji e_i)(k(x′, x_j) − k(x, x_j)), where x′ is
-    row i with the column of another row.
+    row i with one column of another row.
     """
     n, k = len(left_out.rows), coef.shape[1]
     out = np.zeros((n_columns, rounds, n, k))
@@ -346,7 +347,7 @@ def _add_changes(
     partners: NDArray[np.intp],
     columns: list[NDArray[np.intp]],
 ) -> None:
-    """Add how one part of the scores changes with columns of partners, in threads."""
+    """Add the changes of one part of the scores to ``out``, in threads."""
     swaps, coef = part.swaps(X.shape[1]), part.coef[:, : out.shape[-1]]
 
     def work(rows: slice, buffers: Buffers) -> None:

@@ -1,4 +1,4 @@
-"""The fitted model that predictions are made with: made once by a fit, never changed."""
+"""The fitted model: made once by `fit`, and immutable."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from discernel.kernels.evaluate import KernelSet
 from discernel.kernels.prepared import PreparedRows
 from discernel.rows.reader import RowReader
 
-#: Entries of all kernels between new and kept rows up to which neither tiles nor threads pay.
+#: Up to this many entries of all kernels between new and kept rows, tiles and threads are slower.
 _FEW_ENTRIES = 2**17
 
 
 @dataclass(frozen=True, eq=False)
 class KeptRows:
-    """The training rows that predictions are made from.
+    """Labels and positions of the training rows that a model keeps for predictions.
 
     Attributes
     ----------
     labels : ndarray of shape (n_kept,) or None
-        Their labels; None where they differ by kernel.
+        The labels; None if the kept rows differ between kernels.
     places : ndarray of int or None
-        Where they stood in training; None where that is not known.
+        The positions among the training rows; None if unknown.
     """
 
     labels: NDArray[Any] | None = None
@@ -37,28 +37,28 @@ class KeptRows:
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """Facts about a learned kernel beside predictions.
+    """Facts about a fit that predictions do not need.
 
     Attributes
     ----------
     learned : LearnedKernel
-        Everything the solver said.
+        The complete result of the solver.
     names : list of str
-        The names of all candidates.
+        The names of all candidate kernels.
     bank : str
-        How rows were learned from: the bank, or ``"stream"``.
+        The name of the bank, or ``"stream"``.
     forecast : Stage or None
-        What the fit was expected to take; None for few rows.
+        The expected time and memory; None for few rows.
     plan : FitPlan
         The stages that were run.
     metric : Metric or None
-        The scales of columns that the default considered; None where there is none.
+        The learned column scales; None if none were learned.
     low_rank_loss : LowRankLoss or None
-        What a low rank lost; None for other banks.
-    importances : object
-        How much each column matters; None where rows have no columns.
-    streamed : object
-        What a fit that reads its rows in chunks is based on; None for rows in memory.
+        The loss of a low-rank approximation; None for other banks.
+    importances : Importances, LaterImportances or None
+        The column importances; None for rows without columns.
+    streamed : Streamed or None
+        Sizes of a fit to rows in chunks; None for rows in memory.
     """
 
     learned: Any
@@ -74,34 +74,34 @@ class Facts:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """All that predictions, explanations and reports need of a fit.
+    """The result of a fit, with everything that predictions, explanations and reports need.
 
-    Scores of a row x are Σ_j k(x, z_j) coef_j + intercept, with k the learned kernel and z_j the
-    rows that are kept; what they mean is for the head to say.
+    Scores of a row x are Σ_j k(x, z_j) coef_j + intercept, with the learned kernel k and the kept
+    rows z_j. The head converts scores to predictions.
 
     Attributes
     ----------
     reader : RowReader
-        From rows as users have them to rows as kernels take them.
+        Checks and encodes new rows.
     kernel : CombinedKernel, CombinedFeatures or None
-        The learned kernel between new rows and those that are kept, or the features of new rows;
-        None where there are no two classes to tell apart yet.
+        The learned kernel between new rows and kept rows, or the features of new rows; None until
+        two classes can be learned.
     coef : ndarray of shape (n_kept, n_scores)
-        What it is multiplied by.
+        The coefficients of the kernel.
     intercept : ndarray of shape (n_scores,)
-        What is added.
+        The intercepts of the scores.
     head : Head
-        What scores are turned into: `ClassHead` for classes.
+        Converts scores to predictions: `ClassHead` for classes.
     classes : ndarray of shape (n_classes,) or None
-        The labels; None where numbers are predicted.
-    facts : object
-        What else there is to say of the fit.
+        The class labels; None if numbers are predicted.
+    facts : Facts
+        Facts about the fit that predictions do not need.
     kept : KeptRows
-        What is known of the rows that are kept.
+        Labels and positions of the kept rows.
     device : Device or None
-        Where scores are computed; None: here.
-    stream : object
-        What more rows are added to; None where that is not known.
+        The device that computes scores; None for the CPU.
+    stream : Stream or None
+        The state to which `partial_fit` adds rows; None after a fit in memory.
     """
 
     reader: RowReader
@@ -117,12 +117,12 @@ class Model:
 
     @classmethod
     def of_rows(cls, reader: RowReader, names: list[str] | None = None) -> Model:
-        """Return a model without scores of its own: it reads rows, and others predict.
+        """Return a model without scores, for estimators that predict in another way.
 
         Parameters
         ----------
         reader : RowReader
-            What reads rows.
+            Checks and encodes new rows.
         names : list of str, optional
             The names of the kernels.
         """
@@ -130,14 +130,14 @@ class Model:
         return cls(reader, None, np.empty((0, 0)), np.empty(0), facts=facts)
 
     def scores(self, X: Any) -> FloatArray:
-        """Return the fitted scores of new rows, of shape (n_rows, n_scores).
+        """Return the scores of new rows, of shape (n_rows, n_scores).
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
-            New rows, as users have them.
+            New rows.
         """
-        if self.kernel is None or not len(self.intercept):  # no two classes to tell apart
+        if self.kernel is None or not len(self.intercept):  # fewer than two classes
             self.reader.check_columns(X)
             return np.empty((n_rows(X), 0))
         rows, few = self.reader.read(X), self._few
@@ -149,14 +149,14 @@ class Model:
 
     @cached_property
     def _few(self) -> _FewRows | None:
-        """The scores of few rows at a time; None if rows are no arrays of numbers."""
+        """Products of the kernel for few rows; None if rows are not arrays of numbers."""
         kernel = self.kernel
         if self.device is not None or not isinstance(kernel, CombinedKernel):
             return None
         return _FewRows.of(kernel, self.coef)
 
     def prepared(self) -> Model:
-        """Return this model after what the prediction of any row needs is computed."""
+        """Return this model after computing its cached values, so that predictions are fast."""
         _ = self._few, self.reader.takes_plain
         return self
 
@@ -167,7 +167,7 @@ class Model:
         return replace(self, device=None, kernel=replace(self.kernel, device=None))
 
     def for_prediction(self) -> Model:
-        """Return the model without what only further fitting needs."""
+        """Return the model without the state that only `partial_fit` needs."""
         return replace(self, stream=None)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -176,10 +176,10 @@ class Model:
 
 @dataclass(frozen=True, eq=False)
 class _FewRows:
-    """Products of the learned kernel for few rows: what kept rows need is computed once.
+    """Products of the learned kernel for few rows, with kept rows prepared once.
 
-    Tiles, buffers and threads, which `CombinedKernel.product` has for many rows, take longer than
-    the kernels of a row.
+    For few rows, the tiles, buffers and threads of `CombinedKernel.product` take longer than the
+    kernels themselves.
     """
 
     kernel: CombinedKernel
@@ -191,7 +191,7 @@ class _FewRows:
 
     @classmethod
     def of(cls, kernel: CombinedKernel, coef: FloatArray) -> _FewRows | None:
-        """Return the products; None where kernels share no pairwise matrices of numbers."""
+        """Return the products; None if kernels are not made of pairwise matrices of numbers."""
         kernels = KernelSet(kernel.kernels)
         is_array = isinstance(kernel.rows, np.ndarray) and kernel.rows.dtype != object
         if not len(coef) or kernels.direct or not kernels.kernels or not is_array:
@@ -201,14 +201,14 @@ class _FewRows:
         return cls(kernel, kernels, kept, *product, most_rows) if most_rows else None
 
     def product(self, X: FloatArray) -> FloatArray:
-        """Return the same as `CombinedKernel.product`."""
+        """Return the product of the kernel and the coefficients, as `CombinedKernel.product`."""
         new, coefficients = self.kernels.prepare(X, self.kept), self.kernel.coefficients
-        with np.errstate(invalid="ignore", over="ignore"):  # found below
+        with np.errstate(invalid="ignore", over="ignore"):  # checked below
             total = self.kernels.weighted_sum(coefficients, new, self.kept)
             if self.kernel.centering.ignores_constants:
-                # Without what all entries of a row share, products do not lose its digits.
+                # Subtracting the common part of each row avoids cancellation in the product.
                 total -= total[:, :1].copy()
             found = total @ self.vectors - self.offset
             if not np.isfinite(found.sum()):
-                return self.kernel.product(X, self.vectors)  # says which kernel is not finite
+                return self.kernel.product(X, self.vectors)  # raises an error with the kernel
         return np.asarray(found)

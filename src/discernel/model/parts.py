@@ -1,9 +1,9 @@
-"""Scores of a model as sums: of kernels at the rows that are kept, or of features.
+"""Scores of a model as sums over kernels at kept rows, or over features.
 
-Scores of discriminants are linear in kernels, and log-posteriors of Gaussian classes with one
-covariance are linear in scores. So all of ``decision_function`` is Σ_i c_i Σ_j a_j k_i(x, x_j) + b,
-and what a kernel adds to scores it adds to log-odds, exactly. Importances, explanations and exports
-read these sums.
+Scores of discriminants are linear in kernels, and log-posteriors of Gaussian classes with a common
+covariance are linear in scores. So ``decision_function`` is Σ_i c_i Σ_j a_j k_i(x, x_j) + b, and
+log-odds are exact sums of contributions of the kernels. Importances, explanations and exports use
+these sums.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from discernel.model.swaps import Swap, SwappedKernels
 
 
 class ScorePart(ABC):
-    """Functions of a row that are linear in some terms of it, and a part of its scores."""
+    """A part of the scores: a linear function of terms, which are kernels or features of a row."""
 
-    #: What the terms are multiplied by, of shape (n_terms, n_outputs).
+    #: The coefficients of the terms, of shape (n_terms, n_outputs).
     coef: FloatArray
-    #: The rows that the terms are kernels of; None where they are of none.
+    #: The rows z_j, if the terms are kernels k(x, z_j); else None.
     rows: Any
-    #: The exact features that the terms are; None where they are kernels.
+    #: The feature map, if the terms are exact features of a kernel; else None.
     features: ExactMap | None
     #: Whether several threads may compute the terms.
     thread_safe: bool
@@ -41,7 +41,7 @@ class ScorePart(ABC):
     @property
     @abstractmethod
     def kernels(self) -> list[Kernel]:
-        """The kernels that the terms are of."""
+        """The kernels of the terms."""
 
     @abstractmethod
     def values(self, X: Any) -> FloatArray:
@@ -57,15 +57,15 @@ class ScorePart(ABC):
 
     @abstractmethod
     def swaps(self, n_columns: int) -> Callable[[Any, Buffers], Swap]:
-        """Return a function of rows and buffers: how the terms change with columns of the rows."""
+        """Return a function of rows and buffers that makes a `Swap` of their columns."""
 
 
 @dataclass(frozen=True, eq=False)
 class KernelPart(ScorePart):
-    """Sums of one kernel at the same rows: Σ_j coef_j k(x, z_j).
+    """A sum over kernels at kept rows: Σ_j coef_j k(x, z_j).
 
-    Precomputed kernels have no rows z_j. Of coefficients that are ``centered``, so that they sum to
-    0, a constant of the kernel does not matter.
+    Precomputed kernels have no rows z_j. If coefficients are ``centered``, they sum to 0, and
+    constants added to the kernel do not matter.
     """
 
     kernel: WeightedKernels
@@ -89,7 +89,7 @@ class KernelPart(ScorePart):
         return np.asarray(sum(factor * kernel(X) for factor, kernel in pairs))
 
     def __call__(self, X: Any) -> FloatArray:
-        # Without centring of rows: its coefficients are centred, so that digits are kept.
+        # The kernel is not centred: centred coefficients give the same product more accurately.
         nothing = Centering(np.zeros(len(self.coef)), 0.0) if self.centered else Uncentered()
         whole = CombinedKernel(self.kernels, self.kernel.coefficients, self.rows, nothing)
         return whole.product(X, self.coef)
@@ -144,9 +144,9 @@ class FeaturePart(ScorePart):
 def score_parts(
     combined: CombinedKernel | CombinedFeatures, coef: FloatArray
 ) -> tuple[list[ScorePart], FloatArray]:
-    """Return the parts that ``combined.product(X, coef)`` is a sum of, and what is taken off it."""
+    """Return parts whose sum minus an offset is ``combined.product(X, coef)``, and the offset."""
     if isinstance(combined, CombinedKernel):
-        # Centring is a subtraction: from the coefficients, and a constant that no row changes.
+        # Centring subtracts the mean from the coefficients, and a constant from the product.
         coef, offset = combined.centering.of_product(coef)
         centered = bool(combined.centering.ignores_constants)
         return [KernelPart(combined.sum, combined.rows, coef, centered)], offset
@@ -155,7 +155,7 @@ def score_parts(
     for factor, one in zip(combined.factors, combined.maps, strict=True):
         own = factor * coef[first : first + one.rank]
         first += one.rank
-        if isinstance(one, NystromMap):  # features of landmarks are sums of kernels at these
+        if isinstance(one, NystromMap):  # these features are sums of kernels at landmarks
             parts.append(KernelPart(one.kernel, one.landmarks, one.expansion(own), False))
         else:
             assert isinstance(one, ExactMap)
@@ -164,7 +164,7 @@ def score_parts(
 
 
 def seen_columns(kernels: Iterable[Kernel], n_columns: int) -> NDArray[np.bool_]:
-    """Return which columns some kernels see, of shape (n_columns,)."""
+    """Return which columns some kernels depend on, of shape (n_columns,)."""
     seen = np.zeros(n_columns, dtype=np.bool_)
     for atom in (atom for kernel in kernels for term in kernel.terms() for atom in term.atoms):
         found = atom.view.seen(n_columns)

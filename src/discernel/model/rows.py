@@ -1,4 +1,4 @@
-"""Rows of any kind: the typical one, and rows that are partly one and partly another."""
+"""Operations on rows of any type: the typical row, and rows with cells of other rows."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from discernel.rows.encoder import TableEncoder
 
 
 def has_columns(X: Any, kernels: list[Kernel]) -> bool:
-    """Whether rows, as kernels take them, are a table."""
+    """Return whether encoded rows have columns."""
     is_table = isinstance(X, Table) or (np.ndim(X) == 2 and X.dtype != object)
     return is_table and not kernels[0].precomputed
 
 
 def dense(X: Any) -> FloatArray:
-    """Return rows of numbers as an array; columns of other things are 0."""
+    """Return rows as an array of numbers; columns with other values are 0."""
     if isinstance(X, Table):
         whole = np.zeros(X.shape)
         whole[:, np.array(X.is_number)] = X.numbers
@@ -32,15 +32,15 @@ def dense(X: Any) -> FloatArray:
 
 
 def typical_rows(X: Any, encoder: TableEncoder | None = None) -> Any:
-    """Return one row: medians of numbers, the most frequent of other values.
+    """Return a typical row, with medians of numbers and the most frequent other values.
 
     Parameters
     ----------
     X : array, CSR or Table of shape (n_rows, n_columns)
-        Training rows as the kernels take them.
+        Encoded training rows.
     encoder : TableEncoder, optional
-        What they were encoded by, if they were: of the columns of one category, the most frequent
-        is 1 and the others are 0.
+        The encoder of the rows, if any. The indicator column of the most frequent category is then
+        1, and those of the other categories are 0.
     """
     if is_sparse(X):
         return scipy.sparse.csr_matrix(csc_median_axis_0(X.tocsc())[None])
@@ -59,13 +59,13 @@ def typical_rows(X: Any, encoder: TableEncoder | None = None) -> Any:
 
 
 def _most_frequent(values: NDArray[np.object_]) -> Any:
-    """Return the first of the most frequent values; what has no hash counts by its text."""
+    """Return the first of the most frequent values, compared by their text."""
     texts = [repr(value) for value in values]
     return values[texts.index(Counter(texts).most_common(1)[0][0])]
 
 
 def moved_columns(x: Any, reference: Any) -> NDArray[np.bool_]:
-    """Return which columns of one row differ from those of another one, of shape (n_columns,)."""
+    """Return which columns of two rows differ, of shape (n_columns,)."""
     if isinstance(x, Table):
         left, right = x.values[0], reference.values[0]
         return np.array([repr(a) != repr(b) for a, b in zip(left, right, strict=True)])
@@ -73,14 +73,14 @@ def moved_columns(x: Any, reference: Any) -> NDArray[np.bool_]:
 
 
 def mixed_rows(X: Any, others: Any, taken: NDArray[np.bool_]) -> Any:
-    """Return rows whose cells are those of some rows where taken, and those of others elsewhere.
+    """Return rows with cells of X where ``taken`` is True, and of ``others`` elsewhere.
 
     Parameters
     ----------
     X, others : array, CSR or Table of shape (n_rows, n_columns) or (1, n_columns)
         The rows.
     taken : ndarray of shape (n_rows, n_columns) or (1, n_columns)
-        Where to take X.
+        A mask of the cells of X.
     """
     if isinstance(X, Table):
         is_number = np.array(X.is_number)

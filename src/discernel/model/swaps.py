@@ -1,8 +1,7 @@
-"""Kernels between rows and kept rows when some columns of the rows are those of other rows.
+"""Changes of kernels when some columns of the rows come from other rows.
 
-Squared and city-block distances and inner products are sums over columns. So with one column
-replaced, one term of the sum is: the cost of a kernel matrix does not depend on the number of
-columns.
+Squared and city-block distances and inner products are sums over columns. If one column is
+replaced, only one term of the sum changes, so the cost does not depend on the number of columns.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ from discernel.kernels.terms import Key, Term
 from discernel.kernels.weighted import WeightedKernels
 from discernel.model.rows import dense, mixed_rows
 
-#: From some columns and other rows, in turn, to how the terms of rows change when they have the
-#: columns of these, of shape (n_rows, n_terms).
+#: A function of some columns and a sequence of other rows. For each of these, it yields the changes
+#: of the terms when the columns come from these rows, of shape (n_rows, n_terms).
 Swap = Callable[[NDArray[np.intp], Sequence[Any]], Iterator[FloatArray]]
 
-#: From pairwise matrices to a part of the kernel.
+#: A function that computes a part of the kernel from pairwise matrices.
 Evaluate = Callable[[dict[Key, FloatArray], Buffers], FloatArray]
 
 
 class _Pairs:
-    """A pairwise matrix between rows and kept rows, and what some columns have of it."""
+    """A pairwise matrix between rows and kept rows, and the contributions of some columns."""
 
     def __init__(self, key: Key, Z: Any, n_columns: int) -> None:
         (self._pair, self._view), self._Z = key, Z
@@ -42,7 +41,7 @@ class _Pairs:
         return np.asarray(seen - self._origin[places])
 
     def sees(self, columns: NDArray[np.intp]) -> bool:
-        """Whether the matrix depends on any of some columns."""
+        """Return whether the matrix depends on any of some columns."""
         return bool(np.isin(columns, self._columns[self._factors != 0]).any())
 
     def entries(self, X: Any) -> FloatArray:
@@ -50,14 +49,14 @@ class _Pairs:
         return self._pair.entries(self._view.of(X), self._view.of(self._Z))
 
     def part(self, X: FloatArray, columns: NDArray[np.intp]) -> FloatArray:
-        """Return the part of some columns in a matrix that is a sum over columns."""
+        """Return the contribution of some columns to a matrix that is a sum over columns."""
         assert self._seen is not None
         places = np.flatnonzero(np.isin(self._columns, columns))
         return self._pair.entries(self._of(X, places), self._seen[:, places])
 
 
 class SwappedKernels:
-    """A sum of kernels, taken apart for rows of so many columns, some of them replaced."""
+    """A sum of kernels, decomposed for rows with some replaced columns."""
 
     def __init__(self, kernel: WeightedKernels, Z: Any, n_columns: int) -> None:
         parts: dict[frozenset[Key], list[Term]] = {}
@@ -71,7 +70,7 @@ class SwappedKernels:
         self._functions = [(keys, _function(terms)) for keys, terms in parts.items()]
 
     def swap(self, X: Any, buffers: Buffers) -> Swap:
-        """Return how the kernel changes with the columns of rows, in a buffer."""
+        """Return the function that computes changes of the kernel, in a buffer."""
         here, old = dense(X), {key: pairs.entries(X) for key, pairs in self._pairs.items()}
         before = [values(old, buffers).copy() for _, values in self._functions]
 
@@ -103,7 +102,7 @@ class SwappedKernels:
 
 
 def _function(terms: list[Term]) -> Evaluate:
-    """Return the function of terms that are made of the same pairwise matrices."""
+    """Return the function that adds up terms made of the same pairwise matrices."""
     kernels = KernelSet([Combination((Term(1.0, atoms),)) for _, atoms in terms])
     weights = [factor for factor, _ in terms]
     return lambda bases, buffers: add_up(kernels.matrices_of(bases, buffers), weights, buffers)

@@ -1,1 +1,1 @@
-"""One folder per paper: its equations, its program and its solvers."""
+"""One folder per paper, with its equations, program, solvers and estimator."""

@@ -1,20 +1,19 @@
-"""Criteria, and the programs that they become: functions of the kernel weights.
+"""Base classes of criteria and of their programs, which are functions of the kernel weights.
 
 A `Criterion` is a value of the parameter ``criterion``: ``RKDA()``, ``Alignment(epsilon=1e-2)``.
-With kernels, a target and λ it becomes a `Program`, which a solver minimises over the simplex.
-Solvers know no criterion: they call the methods that a program offers.
+From kernels, a target and λ it makes a `Program`, which a solver minimizes over the simplex.
+Solvers do not know criteria. They only call methods of the program:
 
 =================== ======================================= ====================================
-offer               what it is                              who asks for it
+method              result                                  solvers that need it
 =================== ======================================= ====================================
 ``at``              value, gradient, Hessian and bound      ``newton``, ``silp``, conic solvers
-``restricted``      the program with its dual point in a    ``galerkin``
-                    subspace, with ``near`` and ``estimate``
-``few``             the program of some of its kernels,     ``columns``
-                    with ``dual_ball``
+``restricted``      the program with its dual point in a    ``galerkin``, with ``rough_at`` and
+                    subspace                                ``estimate``
+``select``          the program of some of its kernels      ``columns``, with ``dual_ball``
 ``sdp``, ``qcqp``   the paper's conic programs              ``sdp``, ``sdp_approximate``,
                                                             ``qcqp``
-``weights``         the weights, where they are known       ``none``
+``weights``         known weights (an attribute)            ``none``
 =================== ======================================= ====================================
 """
 
@@ -23,7 +22,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,17 +36,17 @@ from discernel.targets import ClassTarget, Target
 
 
 class Point(ABC):
-    """A convex program at some weights. What is not asked for is not computed.
+    """A convex program at some weights; derivatives and bound are computed on access.
 
     Attributes
     ----------
     weights : ndarray of shape (n_weights,)
     value : float
-        To be minimised.
+        The value, to be minimized.
     gradient : ndarray of shape (n_weights,)
     hessian : ndarray of shape (n_weights, n_weights)
     bound : float
-        No weights on the simplex have a smaller value than this.
+        A lower bound of the value over the simplex.
     """
 
     weights: FloatArray
@@ -63,39 +62,40 @@ class Point(ABC):
 
     @property
     def bound(self) -> float:
-        # Convex, so nothing on the simplex is below the tangent's least value there.
+        # By convexity, the minimum of the tangent over the simplex is a lower bound.
         return self.intercept + float(self.gradient.min())
 
     @property
     def error(self) -> float:
-        """An upper bound of the criterion at the weights less ``value``; infinite if unknown.
+        """An upper bound of the exact value minus ``value``; infinite if unknown.
 
-        Rounding, and whatever else keeps the value from being exact.
+        It covers rounding errors and inexact solutions of linear systems.
         """
         return 0.0
 
     @property
     def intercept(self) -> float:
-        """The criterion is nowhere below ``intercept + gradient @ weights``."""
+        """The intercept of the tangent: ``intercept + gradient @ w`` is below the value at w."""
         return self.value - float(self.gradient @ self.weights)
 
     @property
     def gap(self) -> float:
-        """An upper bound of the distance to the smallest value, relative to the value."""
+        """An upper bound of the distance to the minimum, relative to the value."""
         return relative_gap(self.value, self.bound, self.error)
 
 
 def relative_gap(value: float, bound: float, error: float = 0.0) -> float:
-    """Return how far ``value`` can be above the optimum, which is at least ``bound``.
+    """Return the largest possible distance of ``value`` from the optimum, relative to ``value``.
 
-    A value below the bound contradicts it: one of them is wrong, by as much at least.
+    A value below the bound means that one of the two is wrong, by at least their difference,
+    which therefore counts as a gap too.
 
     Parameters
     ----------
     value, bound : float
-        They say that the optimum is between them.
+        Upper and lower bound of the optimum.
     error : float, default=0.0
-        How far the true value can be above ``value``.
+        How far the exact value can be above ``value``.
     """
     if not np.isfinite(value):
         return np.inf
@@ -109,13 +109,13 @@ class Split:
     Attributes
     ----------
     weights : ndarray of shape (n_kernels,)
-        Of the kernels, summing to 1.
+        Kernel weights, which sum to 1.
     regularization : float or None
-        λ, where the program has learned it too.
+        The learned λ; None if the program does not learn it.
     at_floor : bool
-        Whether that is the smallest λ allowed.
+        Whether this λ is the smallest one allowed.
     parameters : dict of str to float
-        What else was learned.
+        Other learned numbers, by name.
     """
 
     weights: FloatArray
@@ -125,12 +125,12 @@ class Split:
 
 
 class Program(ABC):
-    """A criterion for given kernels and a target, to be solved for the weights.
+    """A criterion for given kernels and a target, as a function of the weights.
 
     Attributes
     ----------
     bank : Matrices
-        The kernels; a program that has none says `n_weights` itself.
+        The kernels. A program without a bank overrides `n_weights`.
     """
 
     bank: Matrices
@@ -141,20 +141,20 @@ class Program(ABC):
         return self.bank.n_kernels
 
     def objective(self, value: float) -> float:
-        """Return the value of the paper's own program from the value that is minimised."""
+        """Return the objective as defined in the paper, from the value that is minimized."""
         return value
 
     def split(self, weights: FloatArray) -> Split:
-        """Return the weights of the kernels, and λ where the program has learned it."""
+        """Return the kernel weights, and λ if the program learns it."""
         return Split(weights)
 
 
 class ConvexProgram(Program):
-    """A program whose value is a convex function of the weights, to be minimised."""
+    """A program whose value is a convex function of the weights, to be minimized."""
 
     @abstractmethod
     def at(self, weights: FloatArray) -> Point:
-        """Return the program at some weights: its value, derivatives and bound."""
+        """Return value, derivatives and bound of the program at some weights."""
 
 
 @dataclass(frozen=True)
@@ -164,11 +164,11 @@ class ConicModel:
     Attributes
     ----------
     problem : cvxpy.Problem
-        To be solved.
+        The problem to solve.
     weights : callable
         Returns the weights of the solved problem; None if there is no solution.
     bound : callable
-        Returns what the solved problem proves that no weights fall below.
+        Returns a lower bound of the program, from the dual solution of the problem.
     """
 
     problem: Any
@@ -177,43 +177,43 @@ class ConicModel:
 
 
 def offers(program: Program, *names: str) -> bool:
-    """Whether a program has all of these methods."""
+    """Return whether a program has all of these methods."""
     return all(getattr(program, name, None) is not None for name in names)
 
 
 class Criterion(ABC):
-    """A rule to learn kernel weights by, which its `program` states.
+    """Base class of the criteria for kernel weights.
 
-    A string such as ``"rkda"`` stands for an object of a subclass with its defaults. One of your
-    own goes wherever those do.
+    A string such as ``"rkda"`` stands for an object of a subclass with default options. Objects of
+    your own subclasses are accepted wherever these strings are.
 
     Attributes
     ----------
     name : str
-        For messages and results.
+        The name in messages and results.
     solvers : tuple of str
-        The names of solvers that it may be asked for with; the first is the default.
+        The names of the solvers for this criterion; the first is the default.
     normalization : {"centered_trace", "trace"}
-        How the bank normalises the kernels for it.
+        The normalization of the kernels in the bank.
     regularizations : tuple of str
-        The words that may stand for λ: ``"loo"`` chooses it by leave-one-out, ``"joint"`` learns
-        it with the weights, for which `program` is given None.
+        Accepted strings for λ: ``"loo"`` chooses λ by leave-one-out; ``"joint"`` learns λ with the
+        weights, and `program` then gets None as λ.
     regularization_is : {"given", "apart", "learned"}
-        What λ is to the weights. ``"given"``: they depend on it. ``"apart"``: they do not, and
-        are found once for all λ. ``"learned"``: its solver chooses λ itself, unless a number is
-        given.
+        The role of λ. ``"given"``: the weights depend on it. ``"apart"``: the weights do not
+        depend on it, and are computed once for all λ. ``"learned"``: the solver chooses λ itself,
+        unless a number is given.
     takes : {"anything", "classes", "two classes"}
-        What can be learned with it: classes, several labels or numbers to regress on.
+        The targets that it is defined for; ``"anything"`` includes label sets and numbers.
     balanced : bool
-        Whether the discriminant that goes with it weighs classes, not samples, equally.
+        Whether the discriminant gives equal weight to classes instead of samples.
     weighs_samples : bool
-        Whether it takes weights of samples. They are in the matrices of the bank and the columns
-        of the target, so that few programs need to know of them.
+        Whether it supports sample weights. The matrices of the bank and the columns of the target
+        already contain them, so that few programs need to handle them.
     only_products : bool
-        Whether products, traces and systems are all that it asks of kernels: features of a low
-        rank then serve as well.
+        Whether it uses only products, traces and linear systems of the kernels, so that low-rank
+        features can replace them.
     pull : float
-        How strongly weights are pulled towards equal ones, where that can be said.
+        The strength of a penalty on unequal weights, if the criterion has one.
     """
 
     name: ClassVar[str] = ""
@@ -234,41 +234,41 @@ class Criterion(ABC):
 
     @abstractmethod
     def program(self, bank: Bank, target: Target, regularization: float | None) -> Program:
-        """Return the program for some kernels, normalised as asked for, and a target.
+        """Return the program for some kernels and a target.
 
         Parameters
         ----------
         bank : Bank
-            The kernels.
+            The kernels, normalized as `normalization` says.
         target : Target
-            What is to be separated or predicted.
+            The classes, label sets or numbers to predict.
         regularization : float or None
-            λ; None where it is to be learned.
+            λ; None if it is to be learned.
         """
 
     def on_bank(self, bank: Bank) -> Criterion:
-        """Return the criterion for the candidates of a bank, or raise a clear error.
+        """Return the criterion adapted to the candidate kernels of a bank, or raise an error.
 
         Parameters
         ----------
         bank : Bank
-            All candidates on all training rows; `program` may be given parts of it.
+            All candidates on all training rows; `program` may get a part of it.
         """
         return self
 
     def check(self, solver: str, regularization: float | str) -> None:  # noqa: B027  # most need none
-        """Raise a clear error if a solver or a word for λ does not go with the options."""
+        """Raise a clear error if a solver or λ is incompatible with the options."""
 
     def check_target(self, target: Target, regularization: float | str) -> None:
-        """Raise a clear error if the target cannot be learned as asked."""
+        """Raise a clear error if the criterion is not defined for a target."""
         if target.sample_weights is not None and not self.weighs_samples:
             raise InvalidInputError(
-                f"criterion='{self.name}' does not say that it takes weights of samples. Got some, "
+                f"criterion='{self.name}' does not declare that it takes sample weights. Got some, "
                 "by sample_weight or class_weight. Leave them out, use another criterion, or set "
-                "weighs_samples = True in its class if its program needs nothing but the products "
-                "of the bank and the columns of the target."
+                "weighs_samples = True in its class if its program uses only products of the bank "
+                "and columns of the target."
             )
-        if not isinstance(target, ClassTarget):
+        if not target.n_classes:
             if self.takes != "anything":
                 raise InvalidInputError(
                     f"criterion='{self.name}' is for {self.takes}. Got {target.kind}. Use "
@@ -279,18 +279,19 @@ class Criterion(ABC):
             raise InvalidInputError(
                 "Only binary classification is supported: "
                 f"criterion='{self.name}' is defined for two classes. Got "
-                f"{target.n_classes}: {target.classes.tolist()}. Use criterion='rkda', which "
-                "takes any number of classes."
+                f"{target.n_classes}: {cast(ClassTarget, target).classes.tolist()}. Use "
+                "criterion='rkda', which takes any number of classes."
             )
 
     def sample_ridge(self, target: Target, regularization: float) -> FloatArray:
-        """Return λ times 1 for [Ye08]_, whose scatter counts samples.
+        """Return the ridge of each sample.
 
-        Times the class size for [Kim06]_, whose scatter is the sum of the class covariances.
-        Weights of samples are not in it: they are in the bank and in the target.
+        This is λ for [Ye08]_, whose scatter counts samples, and λ times the class size for
+        [Kim06]_, whose scatter is the sum of the class covariances. Sample weights are not part of
+        it: the bank and the target contain them.
         """
-        if self.balanced and isinstance(target, ClassTarget):
-            return regularization * target.sizes[target.codes].astype(np.float64)
+        if self.balanced:
+            return regularization * target.own_sizes
         return np.full(target.n_samples, regularization)
 
     def least_squares(
@@ -301,7 +302,7 @@ class Criterion(ABC):
         regularization: float,
         scores: FloatArray | None = None,
     ) -> KernelLeastSquares:
-        """Return the fit of the target, or of other scores of its rows, with a sum of kernels."""
+        """Return the least-squares fit of the target, or of other scores, with a sum of kernels."""
         ridge = self.sample_ridge(target, regularization)
         scores = target.scores if scores is None else scores
         return KernelLeastSquares(bank.system(weights, ridge), ridge, scores, target.sample_weights)
@@ -311,15 +312,15 @@ class Criterion(ABC):
 
 
 class Part(NamedTuple):
-    """Some of the samples.
+    """Kernels and target of some of the samples.
 
     Attributes
     ----------
     bank : Bank
-        The kernels on them; those that are constant there are left out. Its `Bank.expand` leads
-        back to the kernels of all samples.
+        The kernels that vary on these samples. `Bank.expand` maps their weights to weights of all
+        kernels.
     target : Target
-        What is to be separated.
+        The target of these samples.
     """
 
     bank: Bank
@@ -327,14 +328,14 @@ class Part(NamedTuple):
 
     @property
     def unseen(self) -> NDArray[np.bool_]:
-        """The kernels of all samples that are constant on these, with unknown weights."""
+        """Mask of the kernels that are constant on these samples, so their weight is unknown."""
         return ~np.isin(np.arange(self.bank.n_candidates), self.bank.kept)
 
 
 def draw_part(bank: Bank, target: Target, share: float, random_state: Any) -> Part | None:
-    """Return a share of the samples, at random; None if no kernel varies on them.
+    """Return a random share of the samples; None if no kernel varies on them.
 
-    A ``random_state`` of None is 0: the same data give the same kernel.
+    A ``random_state`` of None means 0, so that the same data give the same kernel.
     """
     rows = target.draw(share, check_random_state(0 if random_state is None else random_state))
     part = bank.subset(rows)

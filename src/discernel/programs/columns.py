@@ -14,30 +14,30 @@ from discernel.programs.newton import Newton
 from discernel.programs.simplex import normalize, uniform
 from discernel.programs.solution import Monitor, Solution, Solver, Status, Task
 
-#: From this many kernels on a solver is given few of them at a time. Of 400 kernels on 400 rows it
-#: is then four times as fast where 4 have weight, twice where 80 have, no faster where half have.
+#: From this many kernels on, solvers get few of them at a time. With 400 kernels on 400 rows this
+#: is four times as fast if 4 have positive weight, twice as fast for 80, and no faster for 200.
 MANY_KERNELS = 200
-#: Kernels that the first program has, and that a further one gets at least.
+#: Number of kernels of the first program, and the smallest number added to a later one.
 _FIRST, _NEW = 64, 32
-#: The gap of a program of few kernels, relative to the gap over all that is asked for.
+#: Tolerance for a program of few kernels, relative to the tolerance for all kernels.
 _INNER = 0.5
-#: Steps of all programs together.
+#: Limit of the steps of all programs together.
 _MAX_STEPS = 1000
 
 
 class _Survivors:
-    """The kernels that may have weight at an optimum, with their norms and energies.
+    """The kernels that may have positive weight at an optimum, with their norms and energies.
 
     Attributes
     ----------
     positions : ndarray
-        Which they are.
+        Positions of these kernels.
     norms : ndarray
-        Their norms, or more.
+        Upper bounds of their norms.
     energies, lengths : ndarray
         ⟨B, K_iB⟩ and ‖K_iB‖ at the last dual point.
     noise : ndarray
-        How much the energies can be wrong because of rounding.
+        Bounds of the rounding errors of the energies.
     """
 
     energies: FloatArray
@@ -48,14 +48,14 @@ class _Survivors:
         self.program, self.norms = program, program.bank.norms()
         self.positions = np.arange(program.n_weights)
 
-    def look(self, dual: FloatArray) -> float:
-        """Pass over all of them once, and return the bound that the dual point gives.
+    def update(self, dual: FloatArray) -> float:
+        """Update energies and lengths in one pass over the kernels; return the lower bound.
 
-        The other kernels have no weight at an optimum, so it is a bound for all of them.
+        All other kernels have weight 0 at every optimum, so the bound is valid for all kernels.
         """
         few = self.program
         if len(self.positions) < few.n_weights:
-            few = few.few(self.positions)
+            few = few.select(self.positions)
         products = few.bank.products(dual)
         self.energies = quadratic_forms(products, dual)
         self.lengths = np.array([np.sqrt(inner(product, product)) for product in products])
@@ -63,7 +63,7 @@ class _Survivors:
         return float(few.lower_bound(dual, energies=self.energies))
 
     def screen(self, value: float, dual: FloatArray) -> None:
-        """Drop the kernels that have no weight at any optimum."""
+        """Drop the kernels that have weight 0 at every optimum."""
         ball = self.program.dual_ball(value, dual, self.energies)
         stay = ball.can_enter(self.energies, self.lengths, self.norms, self.noise)
         self.positions, self.norms = self.positions[stay], self.norms[stay]
@@ -74,22 +74,23 @@ class _Survivors:
         return self.positions[np.argsort(-self.energies, kind="stable")[:n]]
 
     def entering(self, support: NDArray[np.intp], n: int) -> NDArray[np.intp]:
-        """Return at most ``n`` kernels whose energies are above those of all with weight."""
+        """Return at most ``n`` kernels whose energies exceed those of all kernels in use."""
         has_weight = np.isin(self.positions, support)
         above = self.energies > self.energies[has_weight].max(initial=0.0)
         return self.strongest(min(n, int(above.sum())))
 
 
 @dataclass
-class _Steps:
-    """The steps of one program, told as steps of all of them; the last is held back.
+class _StepReporter:
+    """Report the steps of one program of few kernels as steps over all kernels.
 
-    The gap of a few kernels is no gap of all, but the bound so far is one: it gives the gap.
+    The gap of a program of few kernels is not a gap over all kernels. The reported gap is relative
+    to the bound over all kernels so far. The last step is held back until this bound is updated.
     """
 
     monitor: Monitor
     n_before: int
-    #: Where the others start, the program before has ended.
+    #: Whether this is the first program. Others start at the end of the one before.
     is_first: bool
     bound: float
     active: NDArray[np.intp]
@@ -97,14 +98,15 @@ class _Steps:
     held: tuple[int, float, float, FloatArray] | None = None
 
     def expand(self, weights: FloatArray) -> FloatArray:
-        """Return weights of the active kernels as weights of all."""
+        """Return weights of all kernels from weights of the active kernels."""
         full = np.zeros(self.n_kernels)
         full[self.active] = weights
         return full
 
-    def tell(
+    def report(
         self, iteration: int, value: float, _: float | None, weights: FloatArray, /, **__: int
     ) -> None:
+        """Report the previous step, and keep this one; a `Monitor`."""
         if self.held is not None:
             self.monitor(*self.held)
         if iteration > 0 or self.is_first:
@@ -117,21 +119,21 @@ class Columns:
     """Minimize `rkda` over many kernels by solving programs of few of them.
 
     Each round solves the program of the active kernels, then passes once over all kernels that
-    may still have weight. The pass gives the certificate; the kernels that would lower the value
-    fastest, which become active; and a ball that holds the dual optimum, because of which others
-    leave for good.
+    may still have positive weight. The pass gives the certificate; the kernels that would decrease
+    the value fastest, which become active; and a ball that contains the dual optimum, by which
+    other kernels are excluded permanently.
 
     Parameters
     ----------
     solver : Solver, default=Newton()
-        What solves the programs of few kernels.
+        The solver of the programs of few kernels.
 
     Notes
     -----
-    The value falls from round to round, so no set of active kernels comes twice. Iterations are
-    the steps of the solver, over all programs: ``max_iter`` limits their sum, and the monitor is
-    told of each, with the gap over all kernels that is certified so far. The last step of a round
-    is told of after the pass.
+    The value decreases in every round, so no set of active kernels occurs twice. Iterations are
+    the steps of the solver over all programs. ``max_iter`` limits their sum, and the monitor gets
+    each step with the gap over all kernels that is certified so far. The last step of a round is
+    reported after the pass.
 
     Examples
     --------
@@ -150,7 +152,7 @@ class Columns:
 
     solver: Solver = field(default_factory=Newton)
     name: ClassVar[str] = "columns"
-    needs: ClassVar[tuple[str, ...]] = ("at", "few", "dual_ball", "lower_bound")
+    needs: ClassVar[tuple[str, ...]] = ("at", "select", "dual_ball", "lower_bound")
 
     def solve(self, program: Any, task: Task) -> Solution:
         survivors, n_kernels = _Survivors(program), program.n_weights
@@ -158,13 +160,13 @@ class Columns:
         max_iter = _MAX_STEPS if task.max_iter is None else task.max_iter
         n_steps, is_first, status = 0, True, Status.MAX_ITERATIONS
         while True:
-            few = program.few(active)
-            steps = _Steps(task.monitor, n_steps, is_first, bound, active, n_kernels)
-            part = Task(_INNER * task.tol, max_iter - n_steps, weights, steps.tell)
+            few = program.select(active)
+            steps = _StepReporter(task.monitor, n_steps, is_first, bound, active, n_kernels)
+            part = Task(_INNER * task.tol, max_iter - n_steps, weights, steps.report)
             found = self.solver.solve(few, part)
             n_steps += found.n_iter
             dual = few.at(found.weights).dual
-            bound = max(bound, survivors.look(dual))
+            bound = max(bound, survivors.update(dual))
             gap = relative_gap(found.value, bound, found.error)
             support, weights = active[found.weights > 0], found.weights[found.weights > 0]
             full = steps.expand(found.weights)
@@ -189,11 +191,11 @@ class Columns:
 
     @staticmethod
     def _start(survivors: _Survivors, task: Task) -> tuple[FloatArray, NDArray[np.intp], float]:
-        """Return the weights of the first active kernels, which they are, and a first bound."""
+        """Return initial weights of the first active kernels, their positions, and a bound."""
         if task.init is not None:
             active = np.flatnonzero(task.init)
-            return task.init[active], active, 0.0  # no value is below
-        # λ → ∞: B is a multiple of T, and the kernels it favours are those most like the classes
-        bound = survivors.look(survivors.program.scores)
+            return task.init[active], active, 0.0  # values are never negative
+        # For λ → ∞, B is a multiple of T, and selects the kernels most similar to the classes.
+        bound = survivors.update(survivors.program.scores)
         active = survivors.strongest(_FIRST)
         return uniform(len(active)), active, bound

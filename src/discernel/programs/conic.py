@@ -1,7 +1,7 @@
-"""The semidefinite and quadratically constrained programs of both papers, through CVXPY.
+"""Solvers of the semidefinite and quadratically constrained programs, through CVXPY.
 
-They exist to be compared with: `newton` finds the same weights some thousand times faster. The
-programs themselves are written down beside the papers' other equations, in `discernel.criteria`.
+They serve for comparison: `newton` finds the same weights about a thousand times faster. The
+programs themselves are methods of `RKDAProgram`, `FisherRatioProgram` and `SoftMargin`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from discernel.programs.simplex import normalize, uniform
 from discernel.programs.solution import Solution, Status, Task
 from discernel.progress.deadline import must_stop_learning, seconds_left
 
-#: What conic solvers call the seconds that they may take.
+#: Names of the time limit, in seconds, in conic solvers.
 _TIME_LIMITS = {"CLARABEL": "time_limit", "SCS": "time_limit_secs"}
 
 
@@ -34,6 +34,8 @@ def _import_cvxpy() -> Any:
 
 @dataclass(frozen=True)
 class _Conic:
+    """Base class of the conic solvers."""
+
     backend: str = "CLARABEL"
 
     def check_installed(self) -> None:
@@ -43,10 +45,10 @@ class _Conic:
             raise unknown_choice("conic solver", self.backend, sorted(installed))
 
     def _solve(self, problem: Any) -> bool:
-        """Solve and return whether the conic solver is satisfied with its answer."""
+        """Solve a problem and return whether the conic solver reports an optimal solution."""
         cp = _import_cvxpy()
         with warnings.catch_warnings():
-            # CVXPY says 'inaccurate' by a warning; the status and the certified gap say more.
+            # CVXPY warns of inaccurate solutions; the status and the certified gap say more.
             warnings.simplefilter("ignore")
             try:
                 problem.solve(solver=self.backend, **self._time_limit())
@@ -62,7 +64,7 @@ class _Conic:
     def _solution(
         self, program: Any, model: ConicModel, task: Task, *, approximate: bool = False
     ) -> Solution:
-        """Solve, then evaluate and certify the weights with the program itself."""
+        """Solve the conic model, then evaluate and certify its weights with the program itself."""
         satisfied, weights = False, None
         if not must_stop_learning():
             satisfied, weights = self._solve(model.problem), model.weights()
@@ -72,8 +74,8 @@ class _Conic:
         bound = max(model.bound(), point.bound)
         solution = Solution.at(point, bound, Status.CONVERGED, 1)
         task.monitor(1, point.value, solution.gap, point.weights)
-        # The certificate is ours and rigorous: where it holds, the solver's own doubts, about
-        # tolerances of other quantities, do not matter.
+        # The gap of the program is rigorous. If it is small, the status of the conic solver, which
+        # refers to other tolerances, does not matter.
         if solution.gap <= task.tol:
             return solution
         if must_stop_learning():
@@ -89,10 +91,10 @@ class SDP(_Conic):
     Parameters
     ----------
     backend : str, default="CLARABEL"
-        The name of a conic solver CVXPY has installed.
+        The name of a conic solver that CVXPY has installed.
     approximate : bool, default=False
-        One matrix inequality for all classes together, Eq. (32) and (45), instead of one per
-        class: stricter, so its weights are in general not optimal.
+        Whether one matrix inequality for all classes, Eq. (32) and (45), replaces one for each
+        class. It is stricter, so its weights are not optimal in general.
 
     Examples
     --------
@@ -117,12 +119,12 @@ class SDP(_Conic):
 class QCQP(_Conic):
     """The quadratically constrained programs of [Ye08]_, Eq. (13), (34), (43) and (46).
 
-    And those of [Lanckriet04]_ for the soft margins.
+    It also solves those of [Lanckriet04]_ for soft margins.
 
     Parameters
     ----------
     backend : str, default="CLARABEL"
-        The name of a conic solver CVXPY has installed.
+        The name of a conic solver that CVXPY has installed.
 
     Examples
     --------

@@ -1,20 +1,20 @@
 """The maximum Fisher discriminant ratio: the criterion of Kim, Magnani and Boyd (2006).
 
-The paper maximises, over the combined matrix G,
+The paper maximizes, over the combined matrix G,
 
     F(G) = (1/λ) [aᵀGa − aᵀGJ(λI + JGJ)⁻¹JGa],                                Eq. (7)
 
-whose inner inverse loses all its digits at the paper's λ = 1e-8. The same number is a
-constrained least-squares value. Minimising (1/λ)(a − Ju)ᵀG(a − Ju) + ‖u‖² over u gives F, and
-β = a − Ju runs over all vectors that sum to 1 on the second class and to −1 on the first, so
+whose inner inverse loses all its digits at the paper's λ = 1e-8. F is also the value of a
+constrained least-squares problem: the minimum of (1/λ)(a − Ju)ᵀG(a − Ju) + ‖u‖² over u. The
+vectors β = a − Ju are all vectors that sum to 1 on the second class and to −1 on the first, so
 
     F(G) + 2 = min { βᵀ(G/λ + D)β : Cᵀβ = c } = cᵀ(Cᵀ(G/λ + D)⁻¹C)⁻¹c,
 
 with C the membership matrix, c = (−1, 1) and D the class sizes on the diagonal. λD + G is well
-conditioned for any λ the paper uses. Because β sums to 0, G may be centred first.
+conditioned for all λ of the paper. Because β sums to 0, G may be centred first.
 
-F is a minimum of functions linear in G, hence concave in the weights; its linearisation at any
-feasible β is the certificate.
+F is a minimum of functions that are linear in G, so it is concave in the weights. Its
+linearization at any feasible β gives the certificate.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ class FisherRatioPoint(Point):
         membership = criterion.target.membership
         self._small = membership.T @ self._system.solve(membership)  # CᵀN⁻¹C
         beta = self._system.solve(membership @ np.linalg.solve(self._small, _SUMS))
-        # Rounding must not cost feasibility, on which the certificate rests.
+        # The certificate is only valid for a feasible β, so correct its rounding errors.
         missing = (_SUMS - membership.T @ beta) / criterion.target.sizes
         self._beta = beta + membership @ missing
         self._products = criterion.bank.products(self._beta[:, None])[:, :, 0]  # G_iβ
         self._energies = self._products @ self._beta / criterion.regularization
-        # β minimises, so errors of β enter this form of the value squared.
+        # β is a minimizer, so errors of β enter this form of the value squared.
         self.value = -criterion.penalty(self._beta) - float(weights @ self._energies)
 
     @cached_property
     def error(self) -> float:
-        """An upper bound of how much the value is too small: β is inexact, and sums are rounded.
+        """An upper bound of the error of the value, which is too small.
 
-        Another feasible β is lower by at most rᵀN⁻¹r/λ, where r is Nβ less its class means and
-        N = λD + G is at least λ times the smaller class size.
+        β is inexact, and sums are rounded. The best feasible β is lower by at most rᵀN⁻¹r/λ, where
+        r is Nβ minus its class means, and N = λD + G is at least λ times the smaller class size.
         """
         criterion, beta = self._criterion, self._beta
         slope = criterion.ridge * beta + self.weights @ self._products  # Nβ
@@ -67,7 +67,7 @@ class FisherRatioPoint(Point):
         if not least > 0:
             return np.inf
         norm = float(beta @ beta)
-        # The products in the slope are wrong by as much as the kernels are.
+        # The products in the slope have the rounding errors of the kernels.
         inexact = float((np.sqrt(slope @ slope) + noise * np.sqrt(norm)) ** 2) / least
         return (inexact + noise * norm) / criterion.regularization
 
@@ -93,12 +93,12 @@ class FisherRatioPoint(Point):
 
 
 class FisherRatioProgram(ConvexProgram):
-    """Maximise the Fisher ratio of two classes, [Kim06]_ Eq. (7) and (8).
+    """Maximize the Fisher ratio of two classes, [Kim06]_ Eq. (7) and (8).
 
     Parameters
     ----------
     bank : Bank
-        The kernels, normalised to raw trace n_samples.
+        The kernels, normalized to raw trace n_samples.
     target : ClassTarget
         Two classes.
     regularization : float
@@ -109,20 +109,20 @@ class FisherRatioProgram(ConvexProgram):
         self.bank = bank
         self.target = target
         self.regularization = regularization
-        self.ridge = regularization * target.sizes[target.codes].astype(np.float64)  # λD
+        self.ridge = regularization * target.own_sizes  # λD
 
     def at(self, weights: FloatArray) -> FisherRatioPoint:
         return FisherRatioPoint(self, weights)
 
     def lower_bound(self, beta: FloatArray, *, energies: FloatArray | None = None) -> float:
-        """Return a value no weights fall below, from any β with Cᵀβ = c.
+        """Return a lower bound of the value for all weights, from any β with Cᵀβ = c.
 
         Parameters
         ----------
         beta : ndarray of shape (n_samples,)
             β.
         energies : ndarray of shape (n_kernels,), optional
-            βᵀG_iβ/λ, where they are known.
+            βᵀG_iβ/λ; by default they are computed.
         """
         if energies is None:
             products = self.bank.products(beta[:, None])[:, :, 0]
@@ -130,9 +130,9 @@ class FisherRatioProgram(ConvexProgram):
         return -self.penalty(beta) - float(energies.max()) - self.noise(beta)
 
     def noise(self, beta: FloatArray) -> float:
-        """Return how much βᵀG_iβ/λ can be wrong because of rounding; infinite: N may be indefinite.
+        """Return a bound of the rounding error of βᵀG_iβ/λ; infinite if N may be indefinite.
 
-        The bank's kernels may have eigenvalues below 0 by as much as their rounding error.
+        Because of rounding errors, kernels of the bank may have negative eigenvalues.
         """
         rounding = float(self.bank.rounding.max())
         if not float(self.ridge.min()) > rounding:
@@ -140,15 +140,15 @@ class FisherRatioProgram(ConvexProgram):
         return rounding * float(beta @ beta) / self.regularization
 
     def penalty(self, beta: FloatArray) -> float:
-        """Return βᵀDβ − 2, which is ‖u‖², from any β with Cᵀβ = c.
+        """Return βᵀDβ − 2, which is ‖u‖², for any β with Cᵀβ = c.
 
-        Of a it is 2, and what is more in β sums to 0 in each class.
+        aᵀDa = 2, and β − a sums to 0 in each class, so βᵀDβ − 2 = (β − a)ᵀD(β − a).
         """
-        more = beta - self.target.mean_difference
-        return float(more @ (self.ridge * more)) / self.regularization
+        difference = beta - self.target.mean_difference
+        return float(difference @ (self.ridge * difference)) / self.regularization
 
     def objective(self, value: float) -> float:
-        """Return the Fisher ratio, which is maximised."""
+        """Return the Fisher ratio, which is maximized."""
         return -value
 
     def sdp(self, cp: Any, *, approximate: bool = False) -> ConicModel:
@@ -159,7 +159,7 @@ class FisherRatioProgram(ConvexProgram):
         cp : module
             CVXPY.
         approximate : bool, default=False
-            There is one matrix inequality only, so nothing can be left out.
+            Ignored: there is only one matrix inequality.
         """
         target, bank = self.target, self.bank
         kernels = bank.compressed(np.eye(bank.n_samples))
@@ -173,7 +173,7 @@ class FisherRatioProgram(ConvexProgram):
         column = sum(w * (J @ K @ a) for w, K in zip(weights, kernels, strict=True))
         column = cp.reshape(column, (bank.n_samples, 1), order="C")
         inequality = cp.bmat([[matrix, column], [column.T, cp.reshape(t, (1, 1), order="C")]]) >> 0
-        # Eq. (9) without its factor 1/λ, which does not move the optimum but spoils the scaling.
+        # Eq. (9) without its factor 1/λ, which does not change the optimum but hurts the scaling.
         linear = np.array([a @ K @ a for K in kernels])
         problem = cp.Problem(cp.Minimize(t - linear @ weights), [cp.sum(weights) == 1, inequality])
 

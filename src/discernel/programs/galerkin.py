@@ -1,4 +1,4 @@
-"""Minimise the criterion of a subspace that grows: the default for `rkda` on many samples."""
+"""Minimize a criterion over growing subspaces of dual points, for `rkda` with many samples."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from discernel.programs.newton import Newton, newton_target
 from discernel.programs.simplex import uniform
 from discernel.programs.solution import Solution, Status, Task
 
-#: The share of a column that must be new for it to count.
+#: The smallest share of a column, outside the subspace so far, for which the column is added.
 _NEW = 1e-10
-#: Rounds that may pass without a smaller gap.
+#: Number of rounds without a smaller gap after which the solver stops.
 _PATIENCE = 3
 
 
@@ -23,20 +23,20 @@ _PATIENCE = 3
 class Galerkin:
     """Minimize `rkda` over the simplex by restricting it to growing subspaces.
 
-    The criterion is the largest value of a quadratic form over dual points B. Over the B of a
-    subspace it is the same criterion with small matrices, nowhere above, and Newton's method
-    minimises it for next to nothing. The subspace is spanned by the optimal B of all weights so
-    far and its derivatives there: the restricted criterion then agrees with the criterion in the
-    value and the first three derivatives, where Newton's quadratic model agrees in two. And as it
-    is a bound, so is its minimum: the weights found by one round are mostly certified by their
-    value alone.
+    The criterion is the maximum of a quadratic form over dual points B. Restricted to a subspace
+    of dual points, it is the same criterion with small matrices, a lower bound that Newton's
+    method minimizes at almost no cost. The subspace is spanned by the optimal B of all weights so
+    far and their derivatives. There, the restricted criterion agrees with the criterion in the
+    value and the first three derivatives; Newton's quadratic model agrees in two. The minimum of
+    the restricted criterion is a lower bound too. It mostly certifies the weights of a round
+    without further computation.
 
     Notes
     -----
-    A round costs one factorisation of size n_samples and two passes over the kernels, the last
-    one mostly no pass. Two or three rounds reach a relative gap of 1e-6, where Newton's method
-    takes 4 to 9 steps. The restricted criterion is above every tangent so far, so this converges
-    wherever `SILP` does.
+    A round costs one factorization of size n_samples and two passes over the kernels; the last
+    round mostly needs no pass. Two or three rounds reach a relative gap of 1e-6, where Newton's
+    method takes 4 to 9 steps. The restricted criterion is above all earlier tangents, so this
+    converges wherever `SILP` does.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class Galerkin:
     """
 
     name: ClassVar[str] = "galerkin"
-    needs: ClassVar[tuple[str, ...]] = ("at", "near", "estimate", "restricted")
+    needs: ClassVar[tuple[str, ...]] = ("at", "rough_at", "estimate", "restricted")
 
     def solve(self, program: Any, task: Task) -> Solution:
         max_iter = 100 if task.max_iter is None else task.max_iter
@@ -66,8 +66,8 @@ class Galerkin:
             if iteration > 0:
                 value, error = program.estimate(weights)
             if iteration == 0 or relative_gap(value, bound, error) > task.tol:
-                # The first subspace need not be exact: what it bounds, it bounds.
-                point = program.near(weights) if iteration == 0 else program.at(weights)
+                # The first subspace may be inexact: its bound is valid anyway.
+                point = program.rough_at(weights) if iteration == 0 else program.at(weights)
                 value, error, bound = point.value, point.error, max(bound, point.bound)
             found = Solution(weights, value, bound, Status.CONVERGED, iteration, error=error)
             known = replace(best, bound=bound, n_iter=iteration)
@@ -81,7 +81,7 @@ class Galerkin:
                 return replace(best, status=Status.STALLED)
             if iteration < max_iter:
                 basis = _extended(basis, point)
-                del point  # and with it the memory of its factor
+                del point  # frees the memory of its factorization
                 inner = Task(1e-3 * task.tol, init=weights)
                 model = Newton().solve(program.restricted(basis), inner)
                 weights, bound = model.weights, max(bound, model.bound)
@@ -89,10 +89,10 @@ class Galerkin:
 
 
 def _extended(basis: FloatArray, point: Any) -> FloatArray:
-    """Return the basis with B and its derivatives by the weights that matter, orthonormal.
+    """Return an orthonormal basis extended by B and its derivatives at a point.
 
-    Those are the weights that a Newton step leaves positive; the others vanish together, along
-    one direction.
+    The derivatives are those by the weights that stay positive in a Newton step. The others all
+    become 0 together, along one direction.
     """
     staying = newton_target(point) > 0
     leaving = weighted_sum(np.where(staying, 0.0, point.weights), point.directions)

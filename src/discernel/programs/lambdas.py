@@ -1,4 +1,4 @@
-"""The search over λ: which values of a grid are tried, and which of them is taken."""
+"""The search for the best λ of a grid."""
 
 from __future__ import annotations
 
@@ -11,27 +11,28 @@ from discernel.exceptions import NumericalError
 from discernel.programs.solution import Limit
 
 #: Losses that differ by less than this share count as equal. Towards λ = 0 the loss often becomes
-#: flat: of λ that are as good, the largest is the simplest.
+#: flat. Of several λ with equal losses, the largest gives the simplest model.
 FLAT = 0.01
 
 
 @dataclass(frozen=True)
 class Rule:
-    """The rule of a search: the λ that are tried, and the one that is taken.
+    """The rule of a search: which λ are tried, and which of them is chosen.
 
     Attributes
     ----------
     stride : int
-        Without a start, the step between the positions that are tried first, from the largest λ.
+        The step between the positions that are tried first, from the largest λ, if no start is
+        given.
     worthwhile : float
-        The fall of the loss, as a share, for which a smaller λ is taken.
+        The relative decrease of the loss for which a smaller λ is preferred.
     flat : float
-        Of the λ whose losses are larger than the least by a smaller share, the largest is taken.
+        The largest λ whose loss is within this share of the smallest loss is chosen.
     tries_both_sides : bool
-        Whether both neighbours are compared at every step. Else larger λ are tried only where
-        smaller ones are no better, and as long as they are as good.
+        Whether both neighbours are compared at every step. Otherwise larger λ are tried only
+        after smaller ones stopped improving, and while their loss stays within ``flat``.
     skips_failures : bool
-        Whether λ other than the largest may be too small to be solved with.
+        Whether a `NumericalError` counts as an infinite loss, except for the largest λ.
     """
 
     stride: int = 1
@@ -41,29 +42,29 @@ class Rule:
     skips_failures: bool = False
 
 
-#: The least loss: of all λ, or from a start downhill.
+#: Choose the λ with the smallest loss, of all λ or by descent from a start.
 LEAST = Rule()
-#: The largest λ that is as good.
+#: Choose the largest λ whose loss is within 1 % of the smallest.
 NEAR_LEAST = Rule(flat=FLAT)
-#: The same for few losses. They have one valley, mostly with a flat floor towards λ = 0: of 732
-#: paths on small samples of 14 data sets none had two that differ by more than 1 %. So it is
-#: followed down to the floor, and then along the floor to the largest λ on it. Every fourth λ, both
-#: ends of 13 among them, also finds the lower one of two wide valleys.
+#: The same with fewer losses, for losses with one minimum. It is mostly flat towards λ = 0: of 732
+#: paths on small samples of 14 data sets, none had two minima that differ by more than 1 %. The
+#: search descends to the flat part, and then goes to the largest λ of this part. It starts with
+#: every fourth λ, including both ends of a grid of 13, and so finds the lower of two wide minima.
 WALK = Rule(stride=4, worthwhile=FLAT / 4, flat=FLAT, tries_both_sides=False)
 
 
 @dataclass(frozen=True)
 class LambdaSearch:
-    """The λ that was taken, and all that were tried.
+    """The chosen λ, and the losses of all λ that were tried.
 
     Attributes
     ----------
     grid : sequence of float
-        The values that were known, falling.
+        Values of λ, in decreasing order.
     position : int
-        Which of them was taken.
+        The position of the chosen λ in the grid.
     losses : mapping of int to float
-        By position, in the order in which they were tried.
+        Losses by position in the grid, in the order in which they were computed.
     """
 
     grid: Sequence[float]
@@ -72,17 +73,17 @@ class LambdaSearch:
 
     @property
     def regularization(self) -> float:
-        """The λ that was taken."""
+        """The chosen λ."""
         return self.grid[self.position]
 
     @property
     def loss(self) -> float:
-        """Its loss."""
+        """The loss of the chosen λ."""
         return self.losses[self.position]
 
     @property
     def at_limit(self) -> Limit | None:
-        """Whether it is an end of the grid, so that a better one may lie beyond."""
+        """The end of the grid that the chosen λ is, so that a better λ may lie beyond; or None."""
         return find_limit(self.regularization, self.grid)
 
 
@@ -92,19 +93,19 @@ def search_lambda(
     rule: Rule = LEAST,
     start: int | None = None,
 ) -> LambdaSearch:
-    """Return the best λ of a grid by a rule.
+    """Return the best λ of a grid.
 
     Parameters
     ----------
     grid : sequence of float
-        λ, falling.
+        Values of λ, in decreasing order.
     loss : callable
-        From λ to its loss; called once per position that is tried.
+        Returns the loss of a λ; called at most once for each λ.
     rule : Rule
-        Which are tried, and which is taken.
+        Which λ are tried, and which of them is chosen.
     start : int, optional
-        The position of a λ that is good for a similar problem. The loss is followed downhill from
-        there, and some λ are never tried.
+        The position of a λ that is good for a similar problem. The search descends from this
+        position, and does not try all λ.
     """
     losses: dict[int, float] = {}
 
@@ -132,7 +133,7 @@ def search_lambda(
     else:
         while at(here + 1) < (1.0 - rule.worthwhile) * at(here):
             here += 1
-        # Also past what is tried: between two that are as good may be a better one.
+        # Also past λ that were tried: a better one may lie between two equally good ones.
         while at(here - 1) <= (1.0 + rule.flat) * min(losses.values()):
             here -= 1
     limit = (1.0 + rule.flat) * min(losses.values())
@@ -141,16 +142,16 @@ def search_lambda(
 
 
 def lambda_grid(largest: float, smallest: float, per_decade: int = 2) -> tuple[float, ...]:
-    """Return values of λ, falling, from the logarithms of both ends to the base 10.
+    """Return values of λ in decreasing order, from base-10 logarithms of both ends.
 
-    By powers of Python: older versions of NumPy round `logspace` otherwise.
+    They are powers computed by Python, because older versions of NumPy round `logspace` otherwise.
     """
     n_steps = round((largest - smallest) * per_decade)
     return tuple(10.0 ** (largest - step / per_decade) for step in range(n_steps + 1))
 
 
 def find_limit(regularization: float, considered: Sequence[float]) -> Limit | None:
-    """Return whether a chosen λ is the smallest or largest of those considered, or beyond."""
+    """Return whether a λ is at or beyond the smallest or largest considered; None if neither."""
     if len(considered) < 2:
         return None
     if regularization <= min(considered) * (1.0 + 1e-9):

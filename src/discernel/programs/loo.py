@@ -1,18 +1,18 @@
-"""The leave-one-out error as a function of the weights and of λ, its gradient and its descent.
+"""The leave-one-out error as a function of the weights and λ, its gradient and its minimization.
 
-With N = λI + G̃(w), Q = N⁻¹ − N⁻¹11ᵀN⁻¹/(1ᵀN⁻¹1) and the class scores T, the error that row i is
-predicted with by the fit to all other rows is e_i = (QT)_i/Q_ii. The mean of ‖e_i‖² is smooth in
-(w, λ), not convex, and its gradient for all kernels costs one product of size n_samples more:
+With N = λI + G̃(w), Q = N⁻¹ − N⁻¹11ᵀN⁻¹/(1ᵀN⁻¹1) and the class scores T, the leave-one-out error of
+row i is e_i = (QT)_i/Q_ii. The mean of ‖e_i‖² is smooth in (w, λ), but not convex. Its gradient for
+all kernels costs one additional product of size n_samples:
 
     ∂/∂w_i = ⟨K_i, S⟩,  ∂/∂λ = tr S,  S = Q diag(2‖e_i‖²/Q_ii) Q − sym(Q(2e_i/Q_ii) (QT)ᵀ),
 
 up to the factor of the mean.
 
-Weights of rows: T is √ω times the scores, and the ones are √ω too. e_i is then √ω_i times the
+With sample weights, T is √ω times the scores, √ω replaces the ones, and e_i is √ω_i times the
 error.
 
-`minimize_error` goes down this error, plus a pull towards equal weights, by L-BFGS over the
-logarithms of the weights and of λ; `choose_regularization` picks λ for given weights.
+`minimize_error` minimizes this error plus a penalty on unequal weights, by L-BFGS over the
+logarithms of the weights and of λ. `choose_regularization` chooses λ for given weights.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from discernel.targets import Target
 
 @dataclass(frozen=True)
 class ErrorPoint:
-    """An error of predictions and its derivatives at some weights and λ.
+    """A prediction error and its derivatives at some weights and λ.
 
     Attributes
     ----------
     value : float
         The error.
     by_weights : ndarray of shape (n_kernels,)
-        Its derivatives by the weights of the kernels.
+        The derivatives by the kernel weights.
     by_regularization : float
-        Its derivative by λ; 0 where λ is given.
+        The derivative by λ; 0 if λ is given.
     """
 
     value: float
@@ -57,16 +57,16 @@ class ErrorPoint:
 
 @dataclass(frozen=True)
 class LeaveOneOutProgram(Program):
-    """Weights and λ of the least leave-one-out error, or of a search by it.
+    """The leave-one-out error as a function of the weights and λ.
 
     Attributes
     ----------
     bank, target
-        The kernels, normalised to centred trace 1, and what is to be separated.
+        The kernels, normalized to centred trace 1, and the target.
     pull : float
         As in `LeaveOneOut`.
     regularization : float or None
-        λ; None where it is to be chosen.
+        λ; None if it is to be chosen.
     """
 
     bank: Bank
@@ -77,11 +77,11 @@ class LeaveOneOutProgram(Program):
     def error(self, weights: FloatArray, regularization: float) -> ErrorPoint:
         """Return the mean squared leave-one-out error of the class scores, and its gradient.
 
-        About eight factorisations of size n_samples.
+        It takes the time of about eight factorizations of size n_samples.
         """
         T, roots = self.target.scores, self.bank.row_weights.roots
         inverse = self.bank.inverse(weights, regularization)
-        # N⁻¹1 is 1/λ, but that G̃1 = 0 holds up to rounding only, and λ may not be far above it.
+        # N⁻¹1 = 1/λ if G̃1 = 0, but this holds up to rounding only, and λ may be that small.
         s = inverse.solve(roots[:, None])
         total = float(roots @ s[:, 0])
 
@@ -110,9 +110,9 @@ class LeaveOneOut(Criterion):
     Parameters
     ----------
     pull : float, default=5.0
-        The error is minimised with (pull / n_samples) · KL(weights ‖ equal weights) added. Many
-        weights on few samples can overfit the leave-one-out error itself; the pull prevents it
-        and fades with the number of samples; with weights, the effective number.
+        Factor of the penalty (pull / n_samples) · KL(weights ‖ equal weights). Many weights on few
+        samples can overfit the leave-one-out error itself, which the penalty prevents. It decreases
+        with the number of samples; with sample weights, with their effective number.
 
     Examples
     --------
@@ -146,8 +146,8 @@ class LeaveOneOut(Criterion):
 class Auto(LeaveOneOut):
     """The candidate that predicts held-out samples best.
 
-    Plain average, best single kernel, `RKDA` with some amounts of shrinkage and `LeaveOneOut` are
-    scored by their leave-one-out error plus the pull; the least score is taken.
+    The candidates are the plain average, the best single kernel, `RKDA` with several amounts of
+    shrinkage, and `LeaveOneOut`. The one with the smallest leave-one-out error plus pull is chosen.
 
     Parameters
     ----------
@@ -171,13 +171,13 @@ class Auto(LeaveOneOut):
     solvers: ClassVar[tuple[str, ...]] = ("search",)
 
 
-# ---- minimisation ------------------------------------------------------------------------------
+# ---- minimization ------------------------------------------------------------------------------
 
-#: λ that the descent may reach.
+#: Bounds of λ in the minimization.
 _LAMBDA_BOUNDS = (1e-7, 10.0)
-#: Softmax weights never vanish: what is below this share is rounded to 0.
+#: Softmax weights are never 0: weights below this share are rounded to 0.
 _NEGLIGIBLE = 1e-3
-#: No logarithm of less is taken.
+#: Lower limit of weights before taking their logarithm.
 _TINY = 1e-30
 
 
@@ -188,19 +188,20 @@ def choose_regularization(
     regularizations: Sequence[float],
     start: float | None = None,
 ) -> tuple[float, float]:
-    """Return the λ with the least leave-one-out error of given weights, and the error.
+    """Return the λ with the smallest leave-one-out error for given weights, and the error.
 
     Parameters
     ----------
     bank, target, weights
-        What is fitted.
+        Kernels, target and kernel weights of the fits.
     regularizations : sequence of float
-        λ to choose from, falling. Of those that are as good as the best, the largest is taken.
+        Candidates for λ, in decreasing order. The largest λ within 1 % of the smallest error is
+        chosen.
     start : float, optional
-        One of them that was good for other weights. The error mostly has one valley: from here
-        it is followed downhill, and some λ are never tried. By default all are.
+        One of these λ that was good for other weights. The error mostly has one minimum, and the
+        search descends from this λ without trying all others. By default all λ are tried.
     """
-    # That of a single λ is mostly known from before, or asked for again.
+    # The system of a single λ is mostly cached, or needed again.
     is_one = len(regularizations) == 1
     system = partial(bank.system, weights) if is_one else bank.systems(weights)
 
@@ -232,29 +233,30 @@ def minimize_error(
     worthwhile: float = 1e-5,
     monitor: Callable[[float, FloatArray], None] | None = None,
 ) -> tuple[FloatArray, float]:
-    """Minimise an error plus the pull over the simplex, and over log λ, by L-BFGS.
+    """Minimize an error plus the pull over the simplex, and over log λ, by L-BFGS.
 
     Parameters
     ----------
     at : callable
-        From weights and λ to the error and its derivatives.
+        Returns the error and its derivatives at weights and λ.
     weights, regularization
-        Where to start. The error is not convex: the start matters.
+        The initial point. The error is not convex, so the result depends on it.
     pull, n_samples : float
         See `pull_to_equal`.
     learns_regularization : bool, default=False
-        Whether λ is learned too. Else it stays as it is.
+        Whether λ is learned too; otherwise it is fixed.
     max_evaluations : int, default=60
-        The limit of evaluations; those of the leave-one-out error cost about eight factorisations.
+        Maximum number of evaluations. An evaluation of the leave-one-out error takes the time of
+        about eight factorizations.
     worthwhile : float, default=1e-5
-        The relative decrease below which a step is not worth its evaluations.
+        The relative decrease below which the minimization stops.
     monitor : callable, optional
-        Called with the value and the weights of every evaluation.
+        Called with value and weights of every evaluation.
 
     Returns
     -------
     weights, regularization
-        Weights of less than a thousandth are 0.
+        Weights below 0.001 are set to 0.
     """
     p, units = len(weights), dict[str, float]()
 
@@ -269,13 +271,13 @@ def minimize_error(
         gradient = w * (by_w - w @ by_w)
         if learns_regularization:
             gradient = np.append(gradient, point.by_regularization * lam)
-        # In units of the first value: the tolerance of L-BFGS-B is absolute for values below 1.
+        # Relative to the first value: the tolerance of L-BFGS-B is absolute for values below 1.
         unit = units.setdefault("value", value)
         return value / unit, gradient / unit
 
     start = np.log(np.maximum(weights, _NEGLIGIBLE / p))
-    # No bounds on the weights: where all variables have bounds, the first step of L-BFGS-B is the
-    # gradient itself, so short that the descent takes it for its end.
+    # No bounds on the weights: if all variables had bounds, the first step of L-BFGS-B would be the
+    # gradient itself, which is so short that the minimization would stop.
     bounds: list[Any] = [(None, None)] * p
     if learns_regularization:
         start, bounds = np.append(start, np.log(regularization)), [*bounds, np.log(_LAMBDA_BOUNDS)]

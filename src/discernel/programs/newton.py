@@ -1,4 +1,4 @@
-"""Newton's method on the simplex: the default for both convex criteria."""
+"""Newton's method on the simplex: the default solver of `rkda` and `fdr`."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from discernel.programs.base import Point
 from discernel.programs.simplex import minimize_quadratic, uniform
 from discernel.programs.solution import Solution, Status, Task
 
-#: Proximal weight, relative to the mean curvature: keeps the step unique where kernels are
-#: duplicates of each other, and is too small to slow the quadratic convergence down.
+#: Proximal weight, relative to the mean curvature. It makes the step unique if kernels are
+#: duplicates, and is too small to slow the quadratic convergence down.
 _PROXIMAL = 1e-9
-#: The least mean curvature, relative to how much the slope differs between kernels.
+#: Lower limit of the mean curvature, relative to the range of the gradient.
 _LEAST_CURVATURE = 1e-6
 _SUFFICIENT_DECREASE = 1e-4
 _SMALLEST_STEP = 1e-8
-#: Relative rounding error of a value: differences below it mean nothing.
+#: Relative rounding error of a value: smaller differences are meaningless.
 _NOISE = 1e-13
 
 
 @dataclass(frozen=True)
 class Newton:
-    """Minimise a smooth convex criterion over the simplex by exact Newton steps.
+    """Minimize a smooth convex criterion over the simplex by exact Newton steps.
 
-    Each step minimises the second-order model over the simplex (a quadratic program in
-    n_kernels variables) and is shortened until the criterion falls enough.
+    Each step minimizes the second-order model over the simplex (a quadratic program in
+    n_kernels variables) and is shortened until the criterion decreases sufficiently.
 
     Notes
     -----
-    One factorisation of size n_samples and n_kernels · (n_classes − 1) triangular solves per step;
-    some 5 to 9 steps reach a relative gap of 1e-8.
+    A step takes one factorization of size n_samples and n_kernels · (n_classes − 1) triangular
+    solves. About 5 to 9 steps reach a relative gap of 1e-8.
 
     Examples
     --------
@@ -74,17 +74,17 @@ class Newton:
 
     @staticmethod
     def _is_progress(point: Point, following: Point) -> bool:
-        """Whether a step was worth it.
+        """Return whether a step decreased the value or the gap.
 
-        The gap is of first order in the distance to the optimum and the value of second order:
-        long after the value has stopped falling in floating point, steps still close the gap.
+        The gap is of first order in the distance to the optimum, the value of second order. Steps
+        still reduce the gap long after the value has stopped decreasing in floating point.
         """
         falls = following.value < point.value - _NOISE * abs(point.value)
         return falls or following.gap < point.gap
 
     @staticmethod
     def _step(program: Any, point: Point) -> Point | None:
-        """Return the next point, or None where no step along the direction is good enough."""
+        """Return the next point, or None if no step along the direction is good enough."""
         weights, target = point.weights, newton_target(point)
         slope = float(point.gradient @ (target - weights))
         noise, step = _NOISE * abs(point.value), 1.0
@@ -99,9 +99,9 @@ class Newton:
 
 
 def newton_target(point: Point) -> FloatArray:
-    """Return the weights that minimise the second-order model of the criterion at a point."""
+    """Return the weights that minimize the second-order model of the criterion at a point."""
     weights, gradient, hessian = point.weights, point.gradient, point.hessian
-    # Next to no curvature is that of rounding errors: the model is then as good as linear.
+    # A tiny curvature is a rounding error: the model is then almost linear.
     least, digits = _LEAST_CURVATURE * float(np.ptp(gradient)), np.finfo(np.float64)
     rounding = max(float(digits.eps * np.abs(hessian).max()), float(digits.tiny))
     curvature = max(float(np.trace(hessian)) / len(weights), least, rounding)
@@ -110,7 +110,7 @@ def newton_target(point: Point) -> FloatArray:
 
 
 def _definite(model: FloatArray) -> FloatArray:
-    """Return the model with a proximal weight: more where rounding made curvatures negative."""
+    """Return a positive definite matrix: the model plus a multiple of the identity."""
     shifted = model + _PROXIMAL * np.eye(len(model))
     try:
         np.linalg.cholesky(shifted)

@@ -1,7 +1,7 @@
-"""Regularised kernel discriminant analysis: the criterion of Ye, Ji and Chen (2008).
+"""Regularized kernel discriminant analysis: the criterion of Ye, Ji and Chen (2008).
 
-With the normalised kernels K_i of the bank, T with TTᵀ = HHᵀ (`Target.scores`) and
-N(w) = ρI + Σ w_i K_i, both programs of the paper minimise ⟨T, N(w)⁻¹T⟩ over the simplex:
+With the normalized kernels K_i of the bank, T with TTᵀ = HHᵀ (`Target.scores`) and
+N(w) = ρI + Σ w_i K_i, both programs of the paper minimize ⟨T, N(w)⁻¹T⟩ over the simplex:
 
 * λ given, Eq. (11), (26) and Lemma 3.1: ρ = λ, and the value is λ⟨T, N⁻¹T⟩;
 * λ learned, Eq. (40)-(47): ρ = 0, and I/m is the first of the kernels.
@@ -12,12 +12,13 @@ Their common dual, Eq. (34) and (46), is the certificate: for any B of the shape
 
 which is tight at the optimum with B = N⁻¹T.
 
-As ⟨T, N⁻¹T⟩ is the largest 2⟨T, B⟩ − ⟨B, NB⟩ over all B, it is at least the largest over B = SC,
-which is ⟨SᵀT, (SᵀNS)⁻¹SᵀT⟩: the same criterion on the matrices SᵀK_iS (`RKDAProgram.restricted`).
+⟨T, N⁻¹T⟩ is the maximum of 2⟨T, B⟩ − ⟨B, NB⟩ over all B, so it is at least the maximum over
+B = SC, which is ⟨SᵀT, (SᵀNS)⁻¹SᵀT⟩: the same criterion on the matrices SᵀK_iS
+(`RKDAProgram.restricted`).
 
-Rounding. The bank says by how much ε_i‖B‖² each ⟨B, K_iB⟩ can be wrong, and by the same token K_i
-can have eigenvalues down to −ε_i. Bounds, values and errors here allow for it. Where some ε_i is
-not below ρ, N(w) need not be positive definite, and nothing is certified.
+Rounding. `bank.rounding` has ε_i such that the rounding error of ⟨B, K_iB⟩ is at most ε_i‖B‖².
+Because of these errors, K_i can have eigenvalues down to −ε_i. Bounds, values and errors allow for
+this. If some ε_i is not below ρ, N(w) may not be positive definite, and nothing is certified.
 """
 
 from __future__ import annotations
@@ -46,17 +47,17 @@ from discernel.programs.screening import DualBall
 from discernel.programs.simplex import beside_identity, uniform
 from discernel.targets import Target
 
-#: Rounding error of a factorisation, relative to its matrix: some hundred times that of one number,
-#: for sums over all samples. The norms of the K_i are at most their trace, 1.
+#: Rounding error of a factorization, relative to its matrix: about a hundred times machine
+#: precision, for sums over all samples. The norms of the K_i are at most their trace, 1.
 _FACTORISATION = 2e-14
-#: Rounding error of a sum of products, relative to the lengths of the two.
+#: Rounding error of an inner product, relative to the lengths of the two vectors.
 _SUM = 4 * np.finfo(np.float64).eps
-#: Relative rounding error of a value: no gap is known to be smaller.
+#: Relative rounding error of a value: no gap is certified to be smaller.
 _NOISE = 1e-12
 
 
 class RKDAPoint(Point):
-    """The criterion at some weights: one factorisation, then products and solves on demand."""
+    """The criterion at some weights: one factorization, then products and solves on access."""
 
     def __init__(self, criterion: RKDAProgram, weights: FloatArray, *, rough: bool = False) -> None:
         self.weights = weights
@@ -67,30 +68,28 @@ class RKDAPoint(Point):
         self._products = criterion.bank.products(self.dual)  # K_iB
         self._energies = quadratic_forms(self._products, self.dual)
         self._norm = inner(self.dual, self.dual)
-        # ⟨T, N⁻¹T⟩ = max over B of this form, so errors of B enter it squared.
+        # ⟨T, N⁻¹T⟩ is the maximum of this form over B, so errors of B enter squared.
         quadratic = criterion.ridge * self._norm + float(weights @ self._energies)
         self.value = criterion.scale * (2.0 * inner(criterion.scores, self.dual) - quadratic)
 
     @cached_property
     def error(self) -> float:
-        """An upper bound of how much the value is too small: B is inexact, and sums are rounded.
-
-        ⟨R, N⁻¹R⟩ ≤ ‖R‖²/ρ with the residual R = T − NB.
-        """
+        """An upper bound of the error of the value, from the residual T − NB."""
         criterion = self._criterion
         combined = weighted_sum(self.weights, self._products)
         residual = criterion.scores - criterion.ridge * self.dual - combined
         noise = float(self.weights @ criterion.bank.rounding)
         if criterion.ridge <= noise:
             return np.inf
-        inexact = criterion.inexact(residual, self._norm, noise)
-        return criterion.scale * (inexact + noise * self._norm + 2.0 * criterion.blur(self._norm))
+        return criterion.scale * criterion.value_error(residual, self._norm, noise)
 
     @property
     def intercept(self) -> float:
         # For any B, the criterion is at least scale·(2⟨T, B⟩ − ρ‖B‖² − Σ w_i⟨B, K_iB⟩).
         criterion = self._criterion
-        noise = float(criterion.bank.rounding.max()) * self._norm + 2.0 * criterion.blur(self._norm)
+        noise = float(criterion.bank.rounding.max()) * self._norm + 2.0 * criterion.product_error(
+            self._norm
+        )
         return self.value - float(self.gradient @ self.weights) - criterion.scale * noise
 
     @cached_property
@@ -100,10 +99,10 @@ class RKDAPoint(Point):
 
     @cached_property
     def directions(self) -> FloatArray:
-        """The derivatives −∂B/∂w_i = N⁻¹K_iB by the weights: kernels first, then as B."""
+        """The derivatives −∂B/∂w_i = N⁻¹K_iB, of shape (n_kernels, n_samples, n_columns)."""
         n_kernels, n_samples, _ = self._products.shape
         columns = self._products.transpose(1, 0, 2).reshape(n_samples, -1)
-        # They only say where to go: the bound of a step, and the value, do not depend on them.
+        # Low accuracy is enough: value and bound of a step do not depend on its direction.
         solved = self._system.solve_roughly(columns)
         return solved.reshape(n_samples, n_kernels, -1).transpose(1, 0, 2)
 
@@ -119,14 +118,14 @@ class RKDAPoint(Point):
 
 
 class RKDAProgram(ConvexProgram):
-    """Minimise f(w) = Σ_j h_jᵀ (I + (1/λ) Σ_i w_i G̃_i/r_i)⁻¹ h_j, [Ye08]_ Eq. (11) and (26).
+    """Minimize f(w) = Σ_j h_jᵀ (I + (1/λ) Σ_i w_i G̃_i/r_i)⁻¹ h_j, [Ye08]_ Eq. (11) and (26).
 
     Parameters
     ----------
     bank : Bank
-        The kernels, normalised to centred trace 1.
+        The kernels, normalized to centred trace 1.
     target : Target
-        What is to be separated.
+        The target.
     regularization : float
         λ.
     """
@@ -138,25 +137,25 @@ class RKDAProgram(ConvexProgram):
         self.scores = target.scores
         self.ridge = self.bound_ridge = regularization
         self.scale = self.bound_scale = regularization
-        #: What conic programs are divided by: λ or, where it is learned, its share in a trace of 1.
+        #: The unit of conic programs: λ or, if λ is learned, the weight 1/m of the identity.
         self.unit = regularization
 
     def at(self, weights: FloatArray) -> RKDAPoint:
         return self._point(self, weights)
 
-    def near(self, weights: FloatArray) -> RKDAPoint:
-        """Return `at` with a factorisation that may be of single precision; it knows its error.
+    def rough_at(self, weights: FloatArray) -> RKDAPoint:
+        """Return `at` with a factorization that may be in single precision.
 
-        Products with the kernels are exact, so the bound and the error are certain all the same.
+        Products with the kernels are in double precision, so bound and error are still certified.
         """
         return self._point(self, weights, rough=True)
 
     def estimate(self, weights: FloatArray) -> tuple[float, float]:
-        """Return the value without a pass over the kernels, and how far off rounding can be.
+        """Return the value without a pass over the kernels, and a bound of its error.
 
-        ⟨T, B⟩ where `at` has ⟨B, NB⟩: errors of B enter it once and not squared. What was solved
-        is a system with N + E, and ⟨B, EB⟩ is what that changes. Where the residual is known, the
-        value is that of `at`.
+        The value is ⟨T, B⟩, so errors of B enter linearly, not squared as in `at`. Because of
+        rounding, B solves a system with N + E, which changes the value by ⟨B, EB⟩. If the residual
+        is known, the value is that of `at`.
         """
         dual, residual = self.bank.system(weights, self.ridge).solve_residual(self.scores)
         norm, noise = inner(dual, dual), float(weights @ self.bank.rounding)
@@ -166,37 +165,41 @@ class RKDAProgram(ConvexProgram):
         if self.ridge <= noise:
             return self.scale * value, np.inf
         if residual is None:
-            error = (_FACTORISATION * (1.0 + self.ridge) + noise) * norm + self.blur(norm)
+            error = (_FACTORISATION * (1.0 + self.ridge) + noise) * norm + self.product_error(norm)
         else:
-            error = self.inexact(residual, norm, noise) + noise * norm + 2.0 * self.blur(norm)
+            error = self.value_error(residual, norm, noise)
         return self.scale * value, self.scale * error
 
-    def inexact(self, residual: FloatArray, norm: float, noise: float) -> float:
-        """Return how much 2⟨T, B⟩ − ⟨B, NB⟩ can be too small because B is not exactly N⁻¹T.
+    def value_error(self, residual: FloatArray, norm: float, noise: float) -> float:
+        """Return a bound of the error of 2⟨T, B⟩ − ⟨B, NB⟩, which is too small.
+
+        B is not exactly N⁻¹T, which contributes ⟨R, N⁻¹R⟩ ≤ ‖R‖²/ρ with the residual R = T − NB.
+        Products and sums have rounding errors.
 
         Parameters
         ----------
         residual : ndarray of shape (n_samples, n_columns)
-            T − NB, in which products are wrong by as much as the kernels are.
+            T − NB, with the rounding errors of the kernels in its products.
         norm : float
             ‖B‖².
         noise : float
             How far below 0 eigenvalues of the combined kernel can be; less than ρ.
         """
         length = np.sqrt(inner(residual, residual)) + noise * np.sqrt(norm)
-        return float(length**2) / (self.ridge - noise)
+        inexact = float(length**2) / (self.ridge - noise)
+        return inexact + noise * norm + 2.0 * self.product_error(norm)
 
-    def blur(self, norm: float) -> float:
-        """Return how much ⟨T, B⟩ can be wrong because of rounding, from ‖B‖²."""
+    def product_error(self, norm: float) -> float:
+        """Return a bound of the rounding error of ⟨T, B⟩, from ‖B‖²."""
         return _SUM * float(np.sqrt(inner(self.scores, self.scores) * norm))
 
     def restricted(self, basis: FloatArray) -> Self:
-        """Return the criterion with B in a subspace: nowhere above this one.
+        """Return the criterion with B in a subspace, which is a lower bound of this criterion.
 
         Parameters
         ----------
         basis : ndarray of shape (n_samples, n_columns)
-            Orthonormal columns S that span it.
+            S, an orthonormal basis of the subspace.
         """
         matrices = self.bank.compressed(basis)
         matrices = 0.5 * (matrices + matrices.transpose(0, 2, 1))
@@ -212,21 +215,23 @@ class RKDAProgram(ConvexProgram):
         energies: FloatArray | None = None,
         columns: FloatArray | None = None,
     ) -> float:
-        """Return a value no weights fall below, from any dual point B; Eq. (34) and (46).
+        """Return a lower bound of the value for all weights, from any B; Eq. (34) and (46).
 
         Parameters
         ----------
         dual : ndarray of shape (n_samples, n_columns)
             B.
         energies : ndarray of shape (n_kernels,), optional
-            ⟨B, K_iB⟩, where they are known.
+            ⟨B, K_iB⟩; by default they are computed.
         columns : ndarray of shape (n_samples, n_columns), optional
-            What stands for T; any matrix with the same TTᵀ, such as H.
+            A matrix in place of T with the same TTᵀ, such as H.
         """
         if energies is None:
             energies = quadratic_forms(self.bank.products(dual), dual)
         norm, noise = inner(dual, dual), self.bank.rounding
-        strength = inner(self.scores if columns is None else columns, dual) - self.blur(norm)
+        strength = inner(self.scores if columns is None else columns, dual) - self.product_error(
+            norm
+        )
         if self.ridge <= float(noise.max()) or strength <= 0:
             return 0.0
         largest = float((energies + noise * norm).max())
@@ -234,21 +239,21 @@ class RKDAProgram(ConvexProgram):
 
     # ---- some of the kernels -----------------------------------------------------------------
 
-    def few(self, positions: NDArray[np.intp]) -> RKDAProgram:
+    def select(self, positions: NDArray[np.intp]) -> RKDAProgram:
         """Return the program of some of the kernels."""
         return RKDAProgram(cast(Bank, self.bank).select(positions), self.target, self.ridge)
 
     def dual_ball(self, value: float, dual: FloatArray, energies: FloatArray) -> DualBall:
-        """Return the ball that holds the optimal B, from the program at some weights.
+        """Return a ball that contains the optimal B, from the program at some weights.
 
         Parameters
         ----------
         value : float
-            That of the program.
+            The value of the program.
         dual : ndarray of shape (n_samples, n_columns)
             B = N(w)⁻¹T.
         energies : ndarray of shape (n_kernels,)
-            ⟨B, K_iB⟩ of all kernels that may have weight.
+            ⟨B, K_iB⟩ of all kernels that may have positive weight.
         """
         primal, norm, strength = value / self.scale, inner(dual, dual), inner(self.scores, dual)
         t = strength / (self.ridge * norm + float(energies.max()))
@@ -266,16 +271,16 @@ class RKDAProgram(ConvexProgram):
         cp : module
             CVXPY.
         approximate : bool, default=False
-            One matrix inequality for all classes together instead of one per class.
+            Whether one matrix inequality for all classes replaces one for each class.
         """
         basis = _orthogonal_to_ones(self.bank)
         kernels = self.bank.compressed(basis)
         indicator = basis.T @ self.target.indicator / np.sqrt(self.bank.total)
         n, n_classes = indicator.shape
         weights, bounds = cp.Variable(len(kernels), nonneg=True), cp.Variable(n_classes)
-        # Everything over λ (fixed) or 1/m (joint), as printed in the paper: entries of order 1.
+        # Divided by λ (given) or 1/m (learned), as printed in the paper: entries of order 1.
         matrix = sum(w * (K / self.unit) for w, K in zip(weights, kernels, strict=True))
-        if self.bound_ridge > 0:  # else it is one of the kernels
+        if self.bound_ridge > 0:  # otherwise the identity is one of the kernels
             matrix = matrix + np.eye(n)
         if approximate:
             inequalities = [cp.bmat([[matrix, indicator], [indicator.T, cp.diag(bounds)]]) >> 0]
@@ -307,7 +312,7 @@ class RKDAProgram(ConvexProgram):
         """
         basis = _orthogonal_to_ones(self.bank)
         scores = basis.T @ self.scores / np.sqrt(self.bank.total)
-        # In half the papers' β, and in units in which all entries are of order 1.
+        # In units of half the β of the papers, and with entries of order 1.
         dual, t = cp.Variable(scores.shape), cp.Variable()
         limits = [
             cp.sum_squares(square_root(K / self.unit) @ dual) <= t
@@ -329,32 +334,32 @@ class RKDAProgram(ConvexProgram):
 
 
 def _orthogonal_to_ones(bank: Matrices) -> FloatArray:
-    """Return an orthonormal basis of the vectors that sum to 0, on which centred kernels act."""
+    """Return an orthonormal basis of the vectors that sum to 0, weighted as the bank is."""
     if bank.sample_weights is None:
         return np.asarray(scipy.linalg.helmert(bank.n_samples)).T
     return np.asarray(scipy.linalg.null_space(bank.sample_weights.roots[None]))
 
 
 def square_root(kernel: FloatArray) -> FloatArray:
-    """Return R with RᵀR = K, without the rows that rounding alone would fill."""
+    """Return R with RᵀR = K, without rows that are rounding errors."""
     values, vectors = scipy.linalg.eigh(kernel)
     keep = values > 1e-14 * values[-1]
     return np.asarray(np.sqrt(values[keep])[:, None] * vectors[:, keep].T)
 
 
 class JointRKDAProgram(RKDAProgram):
-    """Minimise Σ_j h_jᵀ (Σ_{i≥0} θ_i G̃_i)⁻¹ h_j with G̃_0 = I and θᵀr = 1, [Ye08]_ Eq. (40)-(47).
+    """Minimize Σ_j h_jᵀ (Σ_{i≥0} θ_i G̃_i)⁻¹ h_j with G̃_0 = I and θᵀr = 1, [Ye08]_ Eq. (40)-(47).
 
-    The optimum is often at θ_0 = 0, where N may be singular. A floor on λ keeps it regular; the
-    value reported is that of the program without the floor at a feasible point, and the bound is
-    that of the program without the floor, so the certificate covers what the floor costs.
+    The optimum is often at θ_0 = 0, where N may be singular. A lower limit of λ, the floor, keeps
+    it regular. Value and bound are those of the program without the floor, so the gap includes the
+    effect of the floor.
 
     Parameters
     ----------
     bank : Bank
-        The kernels without the identity, normalised to centred trace 1.
+        The kernels without the identity, normalized to centred trace 1.
     target : Target
-        What is to be separated.
+        The target.
     floor : float, default=1e-10
         The smallest λ.
     """
@@ -365,17 +370,17 @@ class JointRKDAProgram(RKDAProgram):
         self.scale = 1.0 + bank.total * floor
         self.bound_ridge, self.bound_scale, self.unit = 0.0, 1.0, 1.0 / bank.total
 
-    few = None  # type: ignore[assignment]  # there is no ball without a ridge
+    select = None  # type: ignore[assignment]  # there is no ball without a ridge
 
     def split(self, weights: FloatArray) -> Split:
-        """Return the weights of the kernels, summing to 1, and λ relative to them."""
+        """Return the kernel weights, which sum to 1, and λ relative to them."""
         kernels, share = beside_identity(weights[1:])
         regularization = float((weights[0] / self.bank.total + self.ridge) / share)
         return Split(kernels, regularization, regularization <= 2 * self.ridge)
 
 
 class ShrunkPoint(RKDAPoint):
-    """The criterion with a pull towards equal weights, at some weights."""
+    """The criterion with a penalty on unequal weights, at some weights."""
 
     _criterion: ShrunkRKDAProgram
 
@@ -396,20 +401,20 @@ class ShrunkPoint(RKDAPoint):
 
     @cached_property
     def bound(self) -> float:
-        # Convex, so nothing on the simplex is below the tangent's least value there.
+        # By convexity, the minimum of the tangent over the simplex is a lower bound.
         return self.intercept + float(self.gradient.min()) if np.isfinite(self.error) else 0.0
 
 
 class ShrunkRKDAProgram(RKDAProgram):
-    """Minimise f(w) + (ρ/2)‖w − 1/p‖²: between the papers' optimum and the plain average.
+    """Minimize f(w) + (ρ/2)‖w − 1/p‖²: between the optimum of [Ye08]_ and the plain average.
 
     Parameters
     ----------
     bank, target, regularization
         As in `RKDAProgram`.
     shrinkage : float
-        ρ relative to p times the value at equal weights, so that it means the same for every
-        data set. 0 is [Ye08]_; the larger, the closer the weights are to equal.
+        ρ relative to p times the value at equal weights, so that it is comparable between data
+        sets. 0 is [Ye08]_; larger values give weights closer to equal.
     """
 
     _point = ShrunkPoint
@@ -419,8 +424,8 @@ class ShrunkRKDAProgram(RKDAProgram):
         p = bank.n_kernels
         self.strength = shrinkage * p * RKDAPoint(self, uniform(p)).value
 
-    # Every kernel has weight, and the paper's programs know no pull.
-    few = sdp = qcqp = None  # type: ignore[assignment]
+    # All kernels have positive weight, and the programs of the paper have no penalty.
+    select = sdp = qcqp = None  # type: ignore[assignment]
 
     def pull(self, weights: FloatArray) -> float:
         """Return (ρ/2)‖w − 1/p‖²."""
@@ -434,17 +439,18 @@ class ShrunkRKDAProgram(RKDAProgram):
 
 @dataclass(frozen=True)
 class RKDA(Criterion):
-    """Regularised kernel discriminant analysis, [Ye08]_; for numbers, the squared error.
+    """Regularized kernel discriminant analysis [Ye08]_; for numbers, the squared error.
 
-    Any number of classes. With ``regularization="joint"`` λ is learned in the same program.
+    It takes any number of classes. With ``regularization="joint"``, λ is learned in the same
+    program.
 
     Parameters
     ----------
     shrinkage : float, default=0.0
-        What (1/2)‖w − 1/p‖² is multiplied by, relative to p times the value at equal weights. 0
-        is [Ye08]_; the larger, the closer the weights are to equal. Where kernels are many and
-        samples few, the optimum of [Ye08]_ can be far worse than the plain average, and this is
-        what lies between. Convex and certified all the same.
+        Factor of the penalty (1/2)‖w − 1/p‖² on unequal weights, relative to p times the value at
+        equal weights. 0 is [Ye08]_; larger values give weights closer to equal. With many kernels
+        and few samples, the optimum of [Ye08]_ can be far worse than the plain average, and
+        shrinkage is a compromise between the two. It is still convex and certified.
 
     Examples
     --------
@@ -481,10 +487,10 @@ class RKDA(Criterion):
         check_number("shrinkage of RKDA", self.shrinkage)
 
     def check(self, solver: str, regularization: float | str) -> None:
-        # The others solve the programs of the paper. Cuts could stand for the square, but some
-        # thousand of them are needed: a minute for 13 samples.
+        # The other solvers solve the programs of the paper. Cuts could approximate the penalty,
+        # but about a thousand are needed: a minute for 13 samples.
         known = ("galerkin", "newton")
-        other = solver in self.solvers and solver not in known  # a user's own may do
+        other = solver in self.solvers and solver not in known  # a user's solver may support it
         if self.shrinkage > 0 and (other or regularization == "joint"):
             raise InvalidInputError(
                 f"The shrinkage of RKDA must go with a solver of {list(known)} and a "

@@ -1,4 +1,4 @@
-"""The search for the weights that predict left-out rows best, over several criteria."""
+"""The search for the weights with the best leave-one-out predictions, over several criteria."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ from discernel.programs.simplex import uniform
 from discernel.programs.solution import Candidate, Solution, Status, StoppedError, Task
 from discernel.progress.deadline import must_stop_learning
 
-#: Evaluations of the leave-one-out gradient on all samples, after a start from a part of them.
+#: Evaluations of the leave-one-out gradient on all samples, after a search on a part of them.
 _REFINEMENTS = 3
-#: A candidate on a part of the samples counts as close up to this multiple of the best score.
+#: Candidates whose score on a part of the samples is within this multiple of the best get a second
+#: λ on all samples.
 _CLOSE = 1.1
 _LAMBDAS = lambda_grid(0.0, -6.0, per_decade=1)
 _SHRINKAGES = (0.03, 0.1, 0.3)
@@ -32,37 +33,38 @@ _SHRINKAGES = (0.03, 0.1, 0.3)
 
 @dataclass
 class _Search:
-    """One search for the best candidate on one set of samples."""
+    """A search for the best candidate on one set of samples."""
 
     program: LeaveOneOutProgram
     task: Task
     stage: int = 0
     n_stages: int = 1
-    #: Evaluations before, and of this search.
+    #: Evaluations of earlier searches and of this one.
     n_before: int = 0
     n_evaluations: int = 0
+    #: The best candidate of each name.
     found: dict[str, Candidate] = field(default_factory=dict)
-    #: Whether the time was over before all was tried.
+    #: Whether the deadline ended the search.
     is_stopped: bool = False
 
     def try_all(self) -> None:
-        """Try every kind of candidate that there is time for."""
+        """Try all kinds of candidates, until the deadline."""
         bank, lambdas = self.program.bank, self.lambdas
         best = self.try_lambdas("average", uniform(bank.n_kernels), lambdas)
-        for unit in np.eye(bank.n_kernels):  # neighbours on a ladder want about the same λ
+        for unit in np.eye(bank.n_kernels):  # neighbouring widths need about the same λ
             if self.must_stop():
                 return
             best = self.try_lambdas("single", unit, lambdas, start=best)
         self.try_rkda()
-        if not bank.has_matrices:  # the gradient of the leave-one-out error needs it
+        if not bank.has_matrices:  # the gradient of the leave-one-out error needs them
             return
         self.try_loo(self.found["average"])
         other = self.ranking()[0]
-        if other.name != "loo":  # descent from the average ended in a worse place
+        if other.name != "loo":  # descent from the average ended in a worse minimum
             self.try_loo(other)
 
     def must_stop(self) -> bool:
-        """Whether the time is over, which is noted."""
+        """Return and record whether the deadline has passed."""
         self.is_stopped = self.is_stopped or must_stop_learning()
         return self.is_stopped
 
@@ -73,9 +75,10 @@ class _Search:
         lambdas: tuple[float, ...],
         start: float | None = None,
     ) -> float:
-        """Try weights with some λ, falling, all or from a start downhill; return the best.
+        """Try weights with some λ in decreasing order; return the best λ.
 
-        The candidate is kept if it is the best of its name so far.
+        With ``start``, the search descends from this λ. The candidate is kept if it is the best of
+        its name so far.
         """
         bank, target = self.program.bank, self.program.target
         best, error = choose_regularization(bank, target, weights, lambdas, start)
@@ -86,7 +89,7 @@ class _Search:
         return best
 
     def try_rkda(self) -> None:
-        """Try the optimum of `rkda` for some λ, and the best of them with some shrinkage."""
+        """Try the optimum of `rkda` for several λ, and for the best λ with shrinkage."""
         weights = None
         for lam in self.lambdas:
             if self.must_stop():
@@ -106,7 +109,7 @@ class _Search:
         return weights
 
     def try_loo(self, start: Candidate, max_evaluations: int = 60) -> None:
-        """Try the least leave-one-out error that descent finds from a candidate, in time."""
+        """Try the weights with the smallest leave-one-out error that descent from a start finds."""
         try:
             weights, lam = minimize_error(
                 self.program.error,
@@ -133,20 +136,21 @@ class _Search:
 
     @property
     def lambdas(self) -> tuple[float, ...]:
-        """The λ to try, falling."""
+        """The λ to try, in decreasing order."""
         given = self.program.regularization
         return _LAMBDAS if given is None else (given,)
 
     def lambdas_on_all(self, candidate: Candidate, best: Candidate) -> tuple[float, ...]:
-        """Return λ of a part of the samples and a smaller one: more samples want less of it.
+        """Return the λ to try on all samples for a candidate found on a part of them.
 
-        A candidate far behind is scored too, but not worth a second λ.
+        They are its own λ and a smaller one, because more samples need less regularization. A
+        candidate with a much worse score gets no second λ.
         """
         lam, is_close = candidate.regularization, candidate.score <= _CLOSE * best.score
         return (lam, 0.3 * lam) if is_close and self.program.regularization is None else (lam,)
 
     def ranking(self) -> tuple[Candidate, ...]:
-        """Return the candidates, the one with the least score first."""
+        """Return the candidates, in increasing order of their score."""
         return tuple(sorted(self.found.values(), key=lambda candidate: candidate.score))
 
     def solution(self) -> Solution:
@@ -155,8 +159,8 @@ class _Search:
         best = ranking[0]
         limit = None
         if self.program.regularization is None:
-            # On all samples a smaller λ than the smallest is tried too. And descent starts from one
-            # of them, which it hardly leaves where the error is flat: within a tenth is there.
+            # On all samples, a λ below the smallest one is tried too. Descent starts from one of
+            # the λ and hardly moves where the error is flat, so 10 % away counts as the limit.
             limit = find_limit(best.regularization, (0.9 * _LAMBDAS[0], 1.1 * _LAMBDAS[-1]))
         return Solution(
             best.weights,
@@ -174,9 +178,9 @@ class _Search:
 class Search:
     """Choose among plain average, best single kernel, `rkda` with shrinkage, and `loo`.
 
-    Every candidate is scored by its leave-one-out error plus the pull towards equal weights; the
-    least score wins. On more than 500 samples the candidates are found on a third of them (300 to
-    600) and scored on all, and the weights of `loo` take a few more steps there.
+    The candidate with the smallest score is chosen: the leave-one-out error plus a penalty on
+    unequal weights. With more than 500 samples, candidates are learned on a third of them (300 to
+    600) and scored on all samples, where the weights of `loo` are refined by a few steps.
 
     Examples
     --------
@@ -256,10 +260,10 @@ class LBFGS:
 
 
 def _on_all(candidate: Candidate, part: Part) -> list[FloatArray]:
-    """Return the weights to try on all samples for those found on a part.
+    """Return the weights to try on all samples for a candidate found on a part of them.
 
-    Of kernels that are constant on the part nothing is known: they are part of the average, and
-    `loo` is tried without them and with the equal share that the pull alone would give them.
+    Kernels that are constant on the part have no learned weight. They belong to the average, and
+    `loo` is tried without them, and with the equal share that the penalty alone would give them.
     """
     unseen = part.unseen
     if candidate.name == "average":

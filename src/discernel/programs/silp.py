@@ -19,16 +19,16 @@ from discernel.programs.solution import Solution, Status, Task
 class SILP:
     """Alternate a linear program over all cuts so far with the most violated new cut.
 
-    The constraint Σ θ_i S_i(β) ≥ γ of [Ye08]_ Eq. (17), (37), (44) and (47) is, at the β that
-    violates it most, the tangent of the criterion at θ with its sign turned: γ = −t, and the
-    master problem is to minimise t over the simplex subject to t ≥ f(w_s) + ∇f(w_s)ᵀ(w − w_s)
-    for all earlier w_s. HiGHS solves it, through SciPy.
+    The constraint Σ θ_i S_i(β) ≥ γ of [Ye08]_ Eq. (17), (37), (44) and (47), at the β that violates
+    it most, is minus the tangent of the criterion at θ. With γ = −t, the master problem is to
+    minimize t over the simplex subject to t ≥ f(w_s) + ∇f(w_s)ᵀ(w − w_s) for all earlier w_s.
+    HiGHS solves it, through SciPy.
 
     Parameters
     ----------
     stopping : {"gap", "paper"}, default="gap"
-        ``"gap"`` stops at a certified relative gap of ``tol``; ``"paper"`` at
-        ``|1 − f(w)/t| ≤ 5e-4``, Eq. (22), whatever ``tol`` is.
+        ``"gap"`` stops at a certified relative gap of ``tol``; ``"paper"`` stops at
+        ``|1 − f(w)/t| ≤ 5e-4``, Eq. (22), and ignores ``tol``.
 
     Examples
     --------
@@ -80,10 +80,10 @@ class SILP:
 
 
 def _solve_master(slopes: FloatArray, offsets: FloatArray) -> tuple[FloatArray, float, float]:
-    """Return weights and level of min t s.t. t ≥ slopes·w + offsets, and a rigorous bound.
+    """Return the weights and t of min t s.t. t ≥ slopes·w + offsets, and a rigorous lower bound.
 
-    The bound does not rely on the accuracy of the linear program: for any multipliers μ ≥ 0 with
-    Σμ = 1, no weights are below min_i Σ_s μ_s (slope_si + offset_s).
+    The bound does not depend on the accuracy of the linear program: for any multipliers μ ≥ 0 with
+    Σμ = 1, the minimum is at least min_i Σ_s μ_s (slope_si + offset_s).
     """
     n_cuts, n_kernels = slopes.shape
     scale = max(float(np.abs(offsets).max()), 1e-300)
@@ -96,7 +96,7 @@ def _solve_master(slopes: FloatArray, offsets: FloatArray) -> tuple[FloatArray, 
         bounds=[(0.0, None)] * n_kernels + [(None, None)],
         method="highs",
     )
-    if result.x is None:  # the last cuts are too close for the program: stay with their mean
+    if result.x is None:  # HiGHS failed because the last cuts are almost parallel
         return uniform(n_kernels), -np.inf, -np.inf
     multipliers = normalize(-result.ineqlin.marginals)
     bound = float((multipliers @ slopes).min() + multipliers @ offsets)

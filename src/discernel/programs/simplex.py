@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray
 
-#: The least weight that all kernels together are left with beside the identity.
+#: Lower limit of the total weight of all kernels beside the identity.
 _SMALLEST_SHARE = 1e-9
-#: How far the weights of a linear system may be from summing to 1, as they should.
+#: Largest deviation of the sum of the weights from 1 after a linear solve.
 _OFF_SIMPLEX = 1e-6
 
 
@@ -19,16 +19,16 @@ def uniform(n_kernels: int) -> FloatArray:
 
 
 def normalize(weights: FloatArray) -> FloatArray:
-    """Return weights cut at 0 and summing to 1; equal weights if nothing is left."""
+    """Return weights clipped at 0 and scaled to sum to 1; equal weights if all are 0."""
     positive = np.maximum(weights, 0.0)
     total = float(positive.sum())
     return positive / total if np.isfinite(total) and total > 0 else uniform(len(weights))
 
 
 def beside_identity(kernels: FloatArray) -> tuple[FloatArray, float]:
-    """Return the weights of kernels, summing to 1, and their share beside that of the identity.
+    """Return kernel weights scaled to sum to 1, and their sum; the rest is the identity's weight.
 
-    Equal weights where no kernel tells the classes apart better than the identity.
+    The weights are equal if no kernel separates the classes better than the identity.
     """
     share = float(kernels.sum())
     if share < _SMALLEST_SHARE:
@@ -55,10 +55,10 @@ def minimize_quadratic(linear: FloatArray, quadratic: FloatArray, start: FloatAr
 
     Notes
     -----
-    The value falls at every step and no active set comes twice, so the loop ends; its limit is
-    there for rounding errors only. What they spoil ends at the last good point or, from a Q that
-    is singular in floating point, at the best vertex: always on the simplex. Cost: a linear
-    system of the size of the support a step.
+    The value decreases in every step and no active set occurs twice, so the loop ends; its limit
+    only guards against rounding errors. If they spoil a step, the result is the last good point or,
+    for a Q that is singular in floating point, the best vertex. Both are on the simplex. A step
+    solves a linear system of the size of the support.
     """
     x = normalize(start)
     free = x > 0
@@ -77,7 +77,7 @@ def minimize_quadratic(linear: FloatArray, quadratic: FloatArray, start: FloatAr
                 return x
             free[entering] = True
         else:
-            # Walk towards the target until the first weight reaches zero.
+            # Move towards the target until the first weight reaches zero.
             here = x[support]
             blocking = target <= 0
             drop = here[blocking] - target[blocking]
@@ -92,7 +92,7 @@ def minimize_quadratic(linear: FloatArray, quadratic: FloatArray, start: FloatAr
 def _minimize_on_support(
     linear: FloatArray, quadratic: FloatArray, support: NDArray[np.intp]
 ) -> tuple[FloatArray, float]:
-    """Return the minimiser with Σx = 1 on a support, of any sign, and the sum's multiplier."""
+    """Return the minimizer with Σx = 1 on a support, without bounds, and the multiplier of Σx."""
     n = len(support)
     system = np.ones((n + 1, n + 1))
     system[:n, :n] = quadratic[np.ix_(support, support)]

@@ -1,4 +1,4 @@
-"""Solutions of solvers, and the learned kernel that users get."""
+"""Options and results of solvers, and the learned kernel."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from discernel.programs.base import Point, relative_gap
 if TYPE_CHECKING:
     from discernel.show.facts import CandidateFacts, LearnedFacts
 
-#: Up to so many samples searches are done on all of them.
+#: Up to this many samples, searches use all of them.
 FEW_SAMPLES = 500
 
 
 class Status(StrEnum):
-    """The reason why a solver ended, with `advice`.
+    """The reason why a solver stopped, with `advice`.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class Status(StrEnum):
 
     @property
     def advice(self) -> str:
-        """A sentence on what to do; empty where nothing is wrong."""
+        """A sentence on what to do; empty if nothing is wrong."""
         return {
             Status.FLOOR: "The learned λ is the smallest allowed; give a number if it overfits.",
             Status.MAX_ITERATIONS: "Raise max_iter or tol.",
@@ -68,19 +68,18 @@ class Progress:
     Attributes
     ----------
     iteration : int
-        From 0, within the present value of the regularization.
+        The iteration for the current λ, from 0.
     objective : float
-        The criterion's value at the present weights.
+        The value of the criterion at the current weights.
     gap : float or None
-        The certified relative gap so far; None where there is no certificate.
+        The certified relative gap so far; None without a certificate.
     n_active : int
-        The number of kernels with weight.
+        The number of kernels with positive weight.
     regularization : float or None
-        The present λ; None while it is being learned with the weights.
+        The current λ; None while λ is learned together with the weights.
     stage, n_stages : int
-        How many λ were taken up before, and how many there are on the path; where λ is chosen by
-        leave-one-out, not all of them need to be. For ``"auto"``, whether a part of the samples
-        or all of them are looked at.
+        The number of λ tried before, and the length of the path of λ; a search by leave-one-out
+        may skip some. For ``"auto"``, stage 0 searches on a part of the samples and stage 1 on all.
     """
 
     iteration: int
@@ -92,7 +91,7 @@ class Progress:
     n_stages: int = 1
 
 
-#: Which end of the λ considered was chosen.
+#: The end of the considered λ that was chosen.
 Limit = Literal["smallest", "largest"]
 Callback = Callable[[Progress], Any]
 
@@ -109,7 +108,7 @@ class Monitor(Protocol):
         /,
         **stage: int,
     ) -> None:
-        """Take note of an iteration; ``stage`` and ``n_stages`` say where it is on a way."""
+        """Report an iteration; ``stage`` and ``n_stages`` are those of `Progress`."""
 
 
 def silent(*_: Any, **__: Any) -> None:
@@ -123,17 +122,17 @@ class Task:
     Attributes
     ----------
     tol : float
-        The relative gap to certify.
+        Tolerance of the relative gap.
     max_iter : int or None
-        The limit of iterations; None is the solver's own.
+        Maximum number of iterations; None for the solver's default.
     init : ndarray of shape (n_weights,) or None
-        Weights to start from; None is the solver's own choice, mostly equal weights.
+        Initial weights; None for the solver's default, mostly equal weights.
     monitor : callable
-        To be called with iteration, value, gap (None without a certificate) and weights.
+        Called with iteration, value, gap (None without a certificate) and weights.
     random_state : int, RandomState or None
-        Draws whatever is to be drawn; None is 0.
+        Seed of random subsets; None means 0.
     few : int
-        Up to so many samples a search is done on all of them.
+        Up to this many samples, a search uses all of them.
     """
 
     tol: float
@@ -145,12 +144,12 @@ class Task:
 
 
 class StoppedError(Exception):
-    """Raised by a monitor to end a solver that is out of time; never seen by users.
+    """Raised by a monitor to stop a solver at the deadline; it never reaches users.
 
     Parameters
     ----------
     solution : Solution, optional
-        The weights that the solver has; None where whoever catches it knows them.
+        The current solution of the solver; None if the handler of the error has it.
     """
 
     def __init__(self, solution: Solution | None = None) -> None:
@@ -165,25 +164,25 @@ class Solution:
     Attributes
     ----------
     weights : ndarray of shape (n_weights,)
-        At least 0, summing to 1.
+        Weights, at least 0 and summing to 1.
     value : float
-        What is optimised, at the weights; NaN if nothing is.
+        The value of the program at the weights; NaN if nothing was optimized.
     bound : float
-        No weights have a smaller value; minus infinity if nothing is known.
+        A lower bound of the value for all weights; minus infinity if unknown.
     status : Status
-        How it ended.
+        The reason why the solver stopped.
     n_iter : int
-        Iterations.
+        Number of iterations.
     screened : int
-        Kernels that are proven to have no weight at any optimum.
+        Number of kernels that provably have weight 0 at every optimum.
     error : float
-        How far the true value can be above ``value``.
+        How far the exact value can be above ``value``.
     regularization : float or None
-        λ, where the solver has chosen it.
+        λ, if the solver chose it.
     regularization_at_limit : {"smallest", "largest"} or None
-        Whether that is an end of the values considered.
+        Whether this λ is the smallest or largest of those considered.
     considered : tuple of Candidate
-        What was chosen from, the chosen one first.
+        The candidates, the chosen one first.
     """
 
     weights: FloatArray
@@ -199,20 +198,20 @@ class Solution:
 
     @classmethod
     def at(cls, point: Point, bound: float, status: Status, n_iter: int) -> Solution:
-        """Return the solution that a point is, with the best bound known."""
+        """Return the solution at a point, with the best known bound."""
         return cls(point.weights, point.value, bound, status, n_iter, error=point.error)
 
     @property
     def gap(self) -> float:
-        """The certified relative duality gap; infinite where nothing is certified."""
+        """The certified relative duality gap; infinite without a certificate."""
         return relative_gap(self.value, self.bound, self.error)
 
 
 class Solver(Protocol):
     """An algorithm that finds the weights of a program.
 
-    It may say what a program must offer for it, as the tuple of names ``needs``; programs without
-    are then refused before any work.
+    A solver may have a tuple ``needs`` with the names of methods that a program must have;
+    programs without them are then refused before any work.
     """
 
     @property
@@ -220,31 +219,31 @@ class Solver(Protocol):
         """The name of the solver."""
 
     def solve(self, program: Any, task: Task) -> Solution:
-        """Return a solution with a gap of at most ``task.tol``, or a status that says why not."""
+        """Return a solution with a gap of at most ``task.tol``, or a status that explains why."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One of the combinations that ``"auto"`` chooses from.
+    """One of the combinations of kernels that ``"auto"`` chooses from.
 
     Attributes
     ----------
     name : str
-        How the weights were found.
+        The method that found the weights.
     weights : ndarray of shape (n_kernels,)
         The weights.
     regularization : float
         λ.
     error : float
-        What held-out rows cost. With ``kernels="auto"`` the mean log-loss over folds, of numbers
-        the mean squared error; else the mean squared leave-one-out error of the class scores, of
-        which 1 is that of knowing nothing.
+        The loss of held-out rows. With ``kernels="auto"`` it is the mean log-loss over folds, or
+        the mean squared error for numbers. With given kernels it is the mean squared leave-one-out
+        error of the class scores, where 1 is the error of a constant prediction.
     pull : float
-        What is added for being away from equal weights.
+        The penalty on unequal weights.
     strength : float
-        The power of the learned scales of columns that the kernels are on; 0: no metric.
+        The power to which the learned column scales are raised; 0 for no learned scales.
     accuracy : float or None
-        The share of held-out rows whose class was right, where it is known.
+        The share of held-out rows that are classified correctly; None if unknown.
     """
 
     name: str
@@ -257,7 +256,7 @@ class Candidate:
 
     @property
     def score(self) -> float:
-        """Error and pull together: the least is chosen."""
+        """Error plus pull; the candidate with the smallest score is chosen."""
         return self.error + self.pull
 
     def describe(self, by_folds: bool) -> CandidateFacts:
@@ -370,12 +369,12 @@ class LearnedKernel:
         found = f"λ = {self.regularization:.1e} is the {self.regularization_at_limit} considered. "
         return {
             None: "",
-            "smallest": found + "Left-out samples want no more regularization than this, as is "
-            "usual for classes that are easily told apart. If more accuracy is needed, give a "
+            "smallest": found + "Held-out samples need no more regularization than this, as is "
+            "usual for classes that are easy to separate. If you need more accuracy, give a "
             "smaller number, or try other kernels.",
-            "largest": found + "The kernels tell little about left-out samples, perhaps nothing: "
-            "look at the leave-one-out errors, where 1 is that of knowing nothing. Try other "
-            "kernels, widths or columns, or give a larger number.",
+            "largest": found + "The kernels predict held-out samples badly, perhaps not at all: "
+            "see the leave-one-out errors, where 1 is the error of a constant prediction. Try "
+            "other kernels, widths or columns, or give a larger number.",
         }[self.regularization_at_limit]
 
     def combine(self, grams: Any) -> FloatArray:
@@ -413,7 +412,7 @@ class LearnedKernel:
         Parameters
         ----------
         names : sequence of str, optional
-            What the weights belong to; by default `names`, or "kernel 0", "kernel 1", ...
+            Names of the kernels; by default `names`, or "kernel 0", "kernel 1", ...
         """
         from discernel.show.facts import LearnedFacts
 
@@ -435,7 +434,7 @@ class LearnedKernel:
         )
 
     def _why_chosen(self, by_folds: bool) -> str:
-        """Say why the first candidate was chosen."""
+        """Return the reason for which the first candidate was chosen."""
         if len(self.considered) < 2:
             return ""
         first = self.considered[0]
@@ -445,8 +444,8 @@ class LearnedKernel:
         if first.error <= min(each.error for each in self.considered):
             return f"chosen: the smallest {loss}"
         return (
-            f"chosen: simpler than what has the smallest {loss}, and within one standard error "
-            "of it"
+            f"chosen: simpler than the candidate with the smallest {loss}, and within one "
+            "standard error of it"
         )
 
     def _repr_html_(self) -> str:
@@ -457,5 +456,5 @@ class LearnedKernel:
 
 
 def compared_by_folds(candidates: Sequence[Candidate]) -> bool:
-    """Return whether candidates were compared by folds: some of those have a metric."""
+    """Return whether candidates were compared by folds, as with ``kernels="auto"``."""
     return any(each.strength > 0 or each.accuracy is not None for each in candidates)

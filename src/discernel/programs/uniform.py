@@ -1,4 +1,4 @@
-"""Weights that are not learned, equal or given, and the solver that returns them."""
+"""Criteria with known weights, equal or given, and the solver that returns them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from discernel.targets import Target
 
 @dataclass(frozen=True)
 class KnownWeights(Program):
-    """Weights that are known: nothing is to be found."""
+    """A program with known weights, without anything to optimize."""
 
     weights: FloatArray
 
@@ -56,7 +56,7 @@ class NoSolver:
 
 @dataclass(frozen=True)
 class Uniform(Criterion):
-    """Equal weights: the plain average of the normalised kernels.
+    """Equal weights: the plain average of the normalized kernels.
 
     Examples
     --------
@@ -88,9 +88,9 @@ class GivenWeights(Uniform):
     Parameters
     ----------
     weights : sequence of float, or mapping of str to float
-        One number of at least 0 for each kernel, normalized to the same trace like learned weights;
-        they are divided by their sum. A mapping goes by the names of the kernels; kernels that it
-        lacks have weight 0.
+        One number of at least 0 for each kernel; they are divided by their sum. Like learned
+        weights, they refer to kernels normalized to the same trace. A mapping has names of kernels
+        as keys; kernels that are not in it have weight 0.
 
     Examples
     --------
@@ -128,10 +128,10 @@ class GivenWeights(Uniform):
             )
         numbers = values.tolist()
         kept = zip(map(str, self.weights), numbers, strict=True) if named else numbers
-        object.__setattr__(self, "weights", tuple(kept))  # comparable, unchangeable
+        object.__setattr__(self, "weights", tuple(kept))  # comparable and immutable
 
     def on_bank(self, bank: Bank) -> Criterion:
-        """Return the criterion with the weights of the kernels that are not left out."""
+        """Return the criterion with the weights of the kernels that vary on the training rows."""
         given = np.array(self._by_position(bank.names))
         if len(given) != bank.n_candidates:
             raise InvalidInputError(
@@ -147,7 +147,7 @@ class GivenWeights(Uniform):
         return GivenWeights(given[bank.kept])
 
     def _by_position(self, names: list[str]) -> list[float]:
-        """Return one weight per candidate."""
+        """Return one weight per candidate, in the order of the candidates."""
         if not isinstance(self.weights[0], tuple):
             return list(self.weights)
         known = dict(self.weights)
@@ -160,6 +160,6 @@ class GivenWeights(Uniform):
 
     def program(self, bank: Bank, target: Target, regularization: float | None) -> Program:
         given = np.array(self._by_position(bank.names))
-        if len(given) != bank.n_kernels:  # the candidates of a part are the kernels of the whole
+        if len(given) != bank.n_kernels:  # the bank is a part, without kernels constant on it
             given = given[bank.kept]
-        return KnownWeights(normalize(given))  # equal where those that have weight do not vary
+        return KnownWeights(normalize(given))  # equal if all remaining weights are 0

@@ -1,1 +1,1 @@
-"""Fung 2004: A-KFD, kernel Fisher discriminants whose weights and coefficients alternate."""
+"""Fung 2004: A-KFD, a kernel Fisher discriminant with alternating weights and coefficients."""

@@ -1,35 +1,35 @@
 """Fisher discriminant with automatic kernel selection: the program of Fung et al. (2004).
 
-With raw kernels K_j, one column of D for each of the classes to be told from the rest, and
-weights a that all of them share, the paper minimises over a ≥ 0, V and γ
+With raw kernels K_j, one column of D for each class to be separated from the rest, and weights a
+that all columns share, the paper minimizes over a ≥ 0, V and γ
 
     (ν/2) ‖D − (Σ_j a_j K_j V − eγᵀ)‖² + ½ (‖V‖² + ‖γ‖² + ‖a‖²).                  Eq. (20)
 
-For one column, which is two classes, it is the paper's own. It is convex in (V, γ) and in a, not
-in both, so there is no bound. Both halves have exact solutions.
+With one column, for two classes, this is the program of the paper. It is convex in (V, γ) and in a,
+but not jointly, so there is no lower bound. Both subproblems have exact solutions.
 
 **The discriminant, Eq. (23).** With H = [K, −e] and s = 1/√ν, [v; γ] = H'z and (HH' + s²I)z = d,
-where HH' = K² + ee'. The paper takes ν to 1e12. There K² has lost what s² should add to it: its
-rounding errors alone are 1e-8 for data in [−1, 1], and its Cholesky factorisation breaks down.
-But K is positive semidefinite, so that nothing has to be squared:
+where HH' = K² + ee'. In the paper, ν is up to 1e12. Then s² is smaller than the rounding errors of
+K², which are 1e-8 for data in [−1, 1], and the Cholesky factorization of K² + s²I fails. But K is
+positive semidefinite, so that it need not be squared:
 
     K² + s²I = ½ [(K + sI)² + (K − sI)²] = ½ M (I + T²) M,   M = K + sI,   T = I − 2sM⁻¹.
 
-M is all that is factored, and its condition is the root of that of K² + s²I. The eigenvalues of T
-are (κ − s)/(κ + s), between −1 and 1, where (1 + t²)⁻¹ has a Chebyshev series that gains 0.77
-digits per term whatever K and ν are: 21 terms at most leave nothing but rounding.
+Only M is factored. Its condition number is the square root of that of K² + s²I. The eigenvalues of
+T are (κ − s)/(κ + s), between −1 and 1, where (1 + t²)⁻¹ has a Chebyshev series that gains 0.77
+digits per term for all K and ν. At most 21 terms reach machine precision.
 
-**The weights, Eq. (24).** Non-negative least squares in n_kernels variables. As printed the
-residual has lost a sign; it is D − (Σ_j a_j K_j V − eγᵀ), as in Eq. (20).
+**The weights, Eq. (24).** Non-negative least squares in n_kernels variables. The residual is
+D − (Σ_j a_j K_j V − eγᵀ), as in Eq. (20); Eq. (24) is printed with a wrong sign.
 
-Rows that count ω times are rows of D, V and e times √ω, and K_j times √ω from both sides.
+With sample weights ω, the rows of D, V and e are multiplied by √ω, and K_j by √ω from both sides.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, cast
+from typing import ClassVar, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,7 @@ from scipy.optimize import nnls
 
 from discernel.arrays import FloatArray, inner
 from discernel.bank import Bank, System
-from discernel.exceptions import InvalidInputError, check_number
+from discernel.exceptions import check_number
 from discernel.programs.base import Criterion, Program
 from discernel.targets import ClassTarget, Target
 
@@ -50,7 +50,7 @@ SERIES_ERROR = 1e-10
 
 
 def one_against_rest(target: ClassTarget) -> FloatArray:
-    """Return the targets d of [Fung04]_, Eq. (6): m/l₊ in the class, −m/l₋ outside.
+    """Return the targets d of [Fung04]_, Eq. (6): m/l₊ inside a class, −m/l₋ outside.
 
     Parameters
     ----------
@@ -60,9 +60,9 @@ def one_against_rest(target: ClassTarget) -> FloatArray:
     Returns
     -------
     ndarray of shape (n_samples, n_columns)
-        Two classes: one column, the second class against the first. More: one column per class.
-        Columns sum to 0. With weights, m, l₊ and l₋ still count rows: a class of more weight would
-        else be moved back by as much. Rows are multiplied by the roots of the weights.
+        For two classes, one column: the second class against the first. For more, one column per
+        class. Columns sum to 0. With sample weights, m, l₊ and l₋ still count rows; otherwise they
+        would cancel the effect of the weights. Rows are multiplied by the roots of the weights.
     """
     inside, counts = target.membership > 0, target.counts
     n_samples = target.n_samples
@@ -96,9 +96,9 @@ def objective(
     v : ndarray of shape (n_samples, n_columns)
         V.
     gamma : ndarray of shape (n_columns,)
-        One γ a column.
+        γ, one number for each column.
     ones : float or ndarray of shape (n_samples,), default=1.0
-        e; the roots of weights of the rows, where they have any.
+        e, or the square roots of the sample weights.
     """
     residual = d - (np.tensordot(weights, products, 1) - np.outer(ones, gamma))
     norms = inner(v, v) + inner(gamma, gamma) + inner(weights, weights)
@@ -130,25 +130,25 @@ def minimize_discriminant(
     nu : float
         ν.
     error : float, default=1e-10
-        τ: the objective is at most 4τ² of itself above its minimum.
+        τ: the objective is above its minimum by at most 4τ², relatively.
     ones : float or ndarray of shape (n_samples,), default=1.0
-        e; the roots of weights of the rows, where they have any.
+        e, or the square roots of the sample weights.
 
     Returns
     -------
     v : ndarray of shape (n_samples, n_columns)
         V.
     gamma : ndarray of shape (n_columns,)
-        One γ a column.
+        γ, one number for each column.
 
     Notes
     -----
-    Some 30 to 44 solves with n_columns + 1 right-hand sides. With the factorisation, and for two
-    classes, this takes the time of 4 factorisations at 500 samples, 3 at 1000 and less beyond.
+    It takes 30 to 44 solves with n_columns + 1 right-hand sides. For two classes, factorization and
+    solves take the time of 4 factorizations with 500 samples, 3 with 1000, and less with more.
     """
     right = np.column_stack([d, np.full(len(d), ones)])
     solved, images = _solve_squared(system, right, ridge(nu), error)
-    # (K² + s²I)z = d + eγ and γ = −e'z, where the last column of ``solved`` is the one of e.
+    # (K² + s²I)z = d + eγ and γ = −e'z. The last column of ``solved`` is that of e.
     sums = right[:, -1] @ solved
     gamma = -sums[:-1] / (1.0 + sums[-1])
     return images[:, :-1] + images[:, -1:] * gamma, gamma
@@ -172,12 +172,12 @@ def _solve_squared(
         total += 2.0 * _RATIO**term * here
     half = total / np.sqrt(2.0)  # (I + T²)⁻¹M⁻¹B
     solved = 2.0 * system.solve(half)
-    # KZ = MZ − sZ, and MZ is known: a product with K, or even K itself, is not needed.
+    # KZ = MZ − sZ, and MZ is known, so no product with K is needed.
     return solved, 2.0 * half - shift * solved
 
 
 def _n_terms(share: float, error: float) -> int:
-    """Return how many terms the series needs where s‖M⁻¹d‖/‖d‖ is this."""
+    """Return the number of terms of the series for a given share s‖M⁻¹d‖/‖d‖."""
     digits = math.log(error * max(share, 1e-16)) / math.log(-_RATIO)
     return min(math.ceil(digits), _MOST_TERMS)
 
@@ -191,7 +191,7 @@ def minimize_weights(
 ) -> FloatArray:
     """Return argmin over a ≥ 0 of (ν/2)‖D − (Σ_j a_j Λ_j − eγᵀ)‖² + ½‖a‖².
 
-    Eq. (24) of [Fung04]_, with the sign that it lost in print.
+    Eq. (24) of [Fung04]_, with the sign corrected.
 
     Parameters
     ----------
@@ -200,21 +200,21 @@ def minimize_weights(
     d : ndarray of shape (n_samples, n_columns)
         D.
     gamma : ndarray of shape (n_columns,)
-        One γ a column.
+        γ, one number for each column.
     nu : float
         ν.
     ones : float or ndarray of shape (n_samples,), default=1.0
-        e; the roots of weights of the rows, where they have any.
+        e, or the square roots of the sample weights.
 
     Returns
     -------
     ndarray of shape (n_kernels,)
-        Exact zeros where the constraint is active.
+        The weights, with exact zeros where the constraint is active.
     """
     n_kernels, right = len(products), (d + np.outer(ones, gamma)).ravel()
     columns = np.column_stack([products.reshape(n_kernels, -1).T, right])
-    # The triangle of a QR factorisation has the same inner products as the columns, and unlike
-    # their Gram matrix keeps the digits in which nearly equal kernels differ.
+    # The triangular factor of a QR decomposition has the same inner products as the columns. Unlike
+    # their Gram matrix, it keeps the digits in which nearly equal kernels differ.
     triangle: FloatArray = np.asarray(np.linalg.qr(columns, mode="r"))
     stacked = np.vstack([triangle[:, :-1], ridge(nu) * np.eye(n_kernels)])
     lengths = np.linalg.norm(stacked, axis=0)
@@ -224,11 +224,11 @@ def minimize_weights(
 
 
 def critical_nu(products: FloatArray) -> float:
-    """Return a ν up to which nothing is better than weights of 0, on centred kernels.
+    """Return a ν up to which weights of 0 are optimal, on centred kernels.
 
-    There γ = 0. Whatever K = Σ_j a_j K_j and V are, (a, V) may be scaled against each other
-    without changing KV, and ½(‖V‖² + ‖a‖²) is never less than ‖a‖‖V‖. With ‖a‖ = 1 this leaves
-    (ν/2)‖D − KV‖² + ‖V‖ of Eq. (20), which is least at V = 0 as long as ν‖KD‖ ≤ 1.
+    For centred kernels γ = 0. For all K = Σ_j a_j K_j and V, a and V can be rescaled without
+    changing KV, and ½(‖V‖² + ‖a‖²) is at least ‖a‖‖V‖. With ‖a‖ = 1, Eq. (20) becomes
+    (ν/2)‖D − KV‖² + ‖V‖, whose minimum is at V = 0 if ν‖KD‖ ≤ 1.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ def critical_nu(products: FloatArray) -> float:
     Returns
     -------
     float
-        1 over the largest ‖KD‖ of weights of length 1, of any sign.
+        1 divided by the maximum of ‖KD‖ over weights with ‖a‖ = 1, of any sign.
     """
     return 1.0 / float(np.linalg.norm(products.reshape(len(products), -1), 2))
 
@@ -249,23 +249,17 @@ def decide(scores: FloatArray) -> NDArray[np.intp]:
     Parameters
     ----------
     scores : ndarray of shape (n_rows, n_columns)
-        Σ_j a_j K_j(x)V − γ. One column: above 0 is the second class. More: the largest.
+        Σ_j a_j K_j(x)V − γ. One column: the second class is predicted above 0. More columns: the
+        class with the largest score is predicted.
     """
     if scores.shape[1] == 1:
         return (scores[:, 0] > 0).astype(np.intp)
     return np.asarray(scores.argmax(axis=1))
 
 
-def check_nu(nu: Any) -> float:
-    """Return ν as a number, or raise a clear error."""
-    if isinstance(nu, bool) or not (isinstance(nu, (int, float, np.number)) and 0 < nu < np.inf):
-        raise InvalidInputError(f"ν must be a positive, finite number. Got nu={nu!r}.")
-    return float(nu)
-
-
 @dataclass(frozen=True)
 class AKFDProgram(Program):
-    """Eq. (20) on the centred, normalised kernels of a bank.
+    """Eq. (20) on the centred, normalized kernels of a bank.
 
     Attributes
     ----------
@@ -290,14 +284,14 @@ class AKFD(Criterion):
     Parameters
     ----------
     nu : float, optional
-        ν > 0 of [Fung04]_, Eq. (20): the weight of the fit against that of small coefficients.
-        None is chosen by cross-validation where raw kernels are given. On the normalised kernels
-        of a bank it is 5 times `critical_nu`, which does not depend on the number of samples or
-        the scale of the kernels; the ν of the paper belong to raw kernels.
+        ν > 0 of [Fung04]_, Eq. (20): the weight of the fit relative to the penalty on coefficients.
+        The default is 5 times `critical_nu` of the normalized kernels. It does not depend on the
+        number of samples or the scale of the kernels; the values of ν in the paper are for raw
+        kernels.
     tol : float, default=1e-2
-        The relative change of the objective to stop at; nothing is certified, so the ``tol`` of
+        Relative change of the objective at which to stop; nothing is certified, so the ``tol`` of
         `learn_kernel` does not apply. The default takes 3 to 5 iterations, as in the paper; 1e-6
-        takes twice as many or more and moves weights by less than 0.01 on the sets tried.
+        takes at least twice as many and changed weights by less than 0.01 on the data sets tried.
 
     Examples
     --------
@@ -322,7 +316,7 @@ class AKFD(Criterion):
 
     def __post_init__(self) -> None:
         if self.nu is not None:
-            check_nu(self.nu)
+            check_number("nu of A-KFD", self.nu, positive=True)
         check_number("tol of AKFD", self.tol, positive=True)
 
     def program(self, bank: Bank, target: Target, regularization: float | None) -> AKFDProgram:

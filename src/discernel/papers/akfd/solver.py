@@ -1,4 +1,4 @@
-"""A-KFD: the discriminant and the weights in turn, by Fung, Dundar, Bi and Rao (2004)."""
+"""The alternation of A-KFD between discriminant and weights, Fung, Dundar, Bi and Rao (2004)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from discernel.exceptions import InvalidInputError, NumericalError, check_count,
 from discernel.papers.akfd.criterion import (
     SERIES_ERROR,
     AKFDProgram,
-    check_nu,
     critical_nu,
     decide,
     minimize_discriminant,
@@ -33,8 +32,8 @@ from discernel.programs.simplex import normalize
 from discernel.programs.solution import Callback, Progress, Solution, Status, Task
 from discernel.targets import ClassTarget
 
-#: Told of every iteration: its number, the objective and the weights after it.
-_Tell = Callable[[int, float, FloatArray], None]
+#: A function called after every iteration, with its number, the objective and the weights.
+_Report = Callable[[int, float, FloatArray], None]
 
 #: The values of ν that [Fung04]_ chooses from.
 NUS: tuple[float, ...] = tuple((10.0 ** np.arange(-3, 13)).tolist())
@@ -57,7 +56,7 @@ class Alternation:
     n_iter : int
         Pairs of half-steps.
     converged : bool
-        Whether the last pair changed the objective by no more than was asked.
+        Whether the relative change of the objective in the last iteration is at most ``tol``.
     """
 
     weights: FloatArray
@@ -89,12 +88,12 @@ def alternate(
     callback: Callback | None = None,
     sample_weights: SampleWeights | None = None,
 ) -> Alternation:
-    """Minimise [Fung04]_, Eq. (20), by Algorithm 4.1: Eq. (23) and (24) in turn.
+    """Minimize [Fung04]_, Eq. (20), by Algorithm 4.1: Eq. (23) and (24) in turn.
 
     Parameters
     ----------
     grams : array-like of shape (n_kernels, n_samples, n_samples)
-        The kernels as they are; the paper neither centres nor normalises them.
+        The raw kernel matrices; the paper neither centres nor normalizes them.
     d : array-like of shape (n_samples,) or (n_samples, n_columns)
         The targets, `one_against_rest`. All columns share the weights.
     nu : float
@@ -102,14 +101,14 @@ def alternate(
     start : array-like of shape (n_kernels,), optional
         Weights to start from, at least 0; by default `start_weights`.
     tol : float, default=1e-4
-        The relative change of the objective at which to stop. The paper has a "sufficiently
-        little change" and reports 3 to 4 iterations, which 1e-2 comes closest to.
+        Relative change of the objective at which to stop. The paper asks for a "sufficiently
+        little change" and reports 3 to 4 iterations, which is closest to 1e-2.
     max_iter : int, default=100
-        The limit of iterations.
+        Maximum number of iterations.
     callback : callable, optional
-        Called with a `Progress` once per iteration. It has no gap: nothing is certified.
+        Called with a `Progress` once per iteration, without a gap: nothing is certified.
     sample_weights : SampleWeights, optional
-        How much rows count; those of the targets.
+        Sample weights, which the targets must contain already.
 
     Returns
     -------
@@ -119,13 +118,14 @@ def alternate(
     Raises
     ------
     NumericalError
-        If rounding errors of the kernels are larger than 1/√ν; use a smaller ν then.
+        If rounding errors of the kernels are larger than 1/√ν. Use a smaller ν then.
 
     Notes
     -----
-    Each half-step is an exact minimum, so the objective never rises; where rounding would make it
-    rise, the alternation ends. One factorisation and n_kernels products with n_columns vectors an
-    iteration. The end is a minimum in each block, in general not the minimum in both.
+    Each half-step is an exact minimization, so the objective never increases; the alternation stops
+    when rounding errors would increase it. An iteration takes one factorization and n_kernels
+    products with n_columns vectors. The result is a minimum over each block of variables, in
+    general not a joint minimum.
     """
     stack = np.ascontiguousarray(grams, dtype=np.float64)
     if stack.ndim != 3 or stack.shape[1] != stack.shape[2] or stack.size == 0:
@@ -147,12 +147,13 @@ def alternate(
     else:
         weights = _check_start(start, len(stack))
 
-    def tell(iteration: int, value: float, weights: FloatArray) -> None:
+    def report(iteration: int, value: float, weights: FloatArray) -> None:
         if callback is not None:
             callback(Progress(iteration, value, None, int(np.count_nonzero(weights))))
 
     kernels = StoredMatrices(stack, sample_weights=sample_weights)
-    return _alternate(kernels, columns, check_nu(nu), weights, tol, max_iter, tell)
+    nu = check_number("nu of A-KFD", nu, positive=True)
+    return _alternate(kernels, columns, nu, weights, tol, max_iter, report)
 
 
 def _alternate(
@@ -162,11 +163,11 @@ def _alternate(
     weights: FloatArray,
     tol: float,
     max_iter: int,
-    tell: _Tell | None,
+    report: _Report | None,
 ) -> Alternation:
     """Run the alternation on checked inputs."""
     ones, objectives = kernels.row_weights.roots, list[float]()
-    # What is to be known to 1 % need not be solved to ten digits.
+    # A tolerance of 1 % does not require a solution with ten digits.
     error = max(1e-4 * tol, SERIES_ERROR)
     n_iter, converged = 0, False
     while n_iter < max_iter and not converged:
@@ -175,7 +176,7 @@ def _alternate(
         products = kernels.products(v)
         before = objective(products, d, nu, weights, v, gamma, ones)
         if objectives and before > objectives[-1]:
-            converged = True  # nothing is left to gain but rounding errors
+            converged = True  # the change is a rounding error
             break
         following = minimize_weights(products, d, gamma, nu, ones)  # Eq. (24)
         after = objective(products, d, nu, following, v, gamma, ones)
@@ -183,11 +184,11 @@ def _alternate(
             following, after = weights, before
         converged = bool(objectives) and objectives[-1] - after <= tol * objectives[-1]
         objectives += [before, after]
-        # The coefficients of the rows, not of the rows times their roots.
+        # Coefficients of the rows themselves, not of rows times √ω.
         state = following, v * ones[:, None], gamma
         weights, n_iter = following, n_iter + 1
-        if tell is not None:
-            tell(n_iter, after, weights)
+        if report is not None:
+            report(n_iter, after, weights)
     return Alternation(*state, tuple(objectives), n_iter, converged)
 
 
@@ -197,28 +198,28 @@ def _factor(kernels: Matrices, weights: FloatArray, nu: float) -> System:
     except NumericalError as error:
         raise NumericalError(
             f"The combined kernel plus 1/√ν = {ridge(nu):.1e} on its diagonal must be positive "
-            "definite, but its factorisation broke down: the rounding errors of the kernels are "
+            "definite, but its factorization failed: the rounding errors of the kernels are "
             "larger, or a kernel is not positive semidefinite. Use a smaller nu, scale the columns "
             "of the data, or check the kernels."
         ) from error
 
 
 def effective_rank(gram: FloatArray, weights: SampleWeights | None = None) -> float:
-    """Return (Σκ)²/Σκ² over the eigenvalues κ of the centred matrix: how much it can fit.
+    """Return (Σκ)²/Σκ² over the eigenvalues κ of the centred matrix, its effective rank.
 
-    It is 1 for a single direction and n_samples − 1 where all rows are equally far from each
-    other; NaN for a constant matrix.
+    It is 1 for a matrix of rank 1, and n_samples − 1 if all rows have equal distances; NaN for a
+    constant matrix.
 
     Parameters
     ----------
     gram : ndarray of shape (n_samples, n_samples)
         One kernel, raw or centred.
     weights : SampleWeights, optional
-        How much rows count.
+        Sample weights.
     """
     rows = row_weights(weights, len(gram))
     means = rows.means(gram)
-    # Centred first: the sums of squares of a wide Gaussian are those of its mean in all digits.
+    # Centred first, because the entries of a wide Gaussian kernel are almost equal to their mean.
     centered = gram - means
     centered -= (means - rows.means(means))[:, None]
     trace = float(rows.sums(centered.diagonal()))
@@ -231,29 +232,29 @@ def effective_rank(gram: FloatArray, weights: SampleWeights | None = None) -> fl
 def start_weights(
     grams: Iterable[FloatArray], sample_weights: SampleWeights | None = None
 ) -> FloatArray:
-    """Return weight 1 on the kernels of least and of most fitting power, else 0; Eq. (26).
+    """Return weight 1 for the kernels of smallest and largest effective rank, else 0; Eq. (26).
 
-    [Fung04]_ starts from the linear kernel plus the narrowest Gaussian. Matrices do not say of
-    which family they are; their `effective_rank` is least and largest for just these two of the
-    paper's five kernels, on all of its public data sets.
+    [Fung04]_ starts from the linear kernel plus the narrowest Gaussian. The type of a kernel is not
+    known from its matrix, but of the five kernels of the paper, these two have the smallest and the
+    largest `effective_rank` on all of its public data sets.
 
     Parameters
     ----------
     grams : iterable of ndarray of shape (n_samples, n_samples)
         The kernels, raw or centred.
     sample_weights : SampleWeights, optional
-        How much rows count.
+        Sample weights.
 
     Returns
     -------
     ndarray of shape (n_kernels,)
-        All ones where every kernel is constant.
+        All ones if every kernel is constant.
     """
     return _extremes(np.array([effective_rank(gram, sample_weights) for gram in grams]))
 
 
 def _extremes(ranks: FloatArray) -> FloatArray:
-    """Return 1 at the least and at the largest number, else 0; all ones where all are NaN."""
+    """Return 1 for the smallest and the largest number, else 0; all ones if all are NaN."""
     if np.isnan(ranks).all():
         return np.ones(len(ranks))
     weights = np.zeros(len(ranks))
@@ -278,40 +279,39 @@ def choose_nu(
     Parameters
     ----------
     grams : array-like of shape (n_kernels, n_samples, n_samples)
-        The kernels as they are. Folds are blocks of them: no kernel is computed again.
+        The raw kernel matrices; those of the folds are blocks of them.
     y : array-like of shape (n_samples,)
         Class labels.
     nus : sequence of float, default=10^-3, ..., 10^12
-        The values to choose from.
+        The candidates.
     n_splits : int, default=10
-        The number of folds; fewer where the smallest class has fewer samples.
+        The number of folds, at most the number of samples of the smallest class.
     random_state : int, RandomState or None, default=None
-        Draws the folds.
+        Determines the folds.
     tol, max_iter : float, int
-        When the alternations end, as in `alternate`.
+        Tolerance and limit of iterations, as in `alternate`.
     warm_start : bool, default=False
-        Whether each ν starts from the weights of the one before, within a fold, and not from
+        Whether each ν starts from the weights of the previous ν in the same fold, and not from
         `start_weights`.
     sample_weights : SampleWeights, optional
-        How much rows count, in folds and in the accuracy. A row is in one fold, however often it
-        counts.
+        Sample weights, for fits and accuracies.
 
     Returns
     -------
     nu : float
-        The smallest of the most accurate.
+        The smallest of the most accurate ν.
     accuracies : dict of float to float
-        The accuracy of every ν, from 0 to 1; 0 where rounding errors are larger than 1/√ν.
+        The accuracy of every ν, from 0 to 1; 0 if rounding errors are larger than 1/√ν.
 
     Notes
     -----
-    Where the alternation ends depends on where it starts, for large ν most of all: there the first
-    discriminant fits perfectly and the weights stay what they were. Warm starts save a third of
-    the iterations, but score another classifier than the one that is then fitted: on ionosphere
-    they cost it 2 points of accuracy, over six partitions.
+    The result of the alternation depends on its start, mostly for large ν, for which the first
+    discriminant fits perfectly and the weights do not change. Warm starts save a third of the
+    iterations, but then the scored classifier differs from the fitted one: on ionosphere this cost
+    2 points of accuracy, over six partitions.
     """
     target = ClassTarget.from_labels(y, sample_weights)
-    values = sorted(check_nu(nu) for nu in nus)
+    values = sorted(check_number("nu of A-KFD", nu, positive=True) for nu in nus)
     if not values or not n_splits >= 2:
         raise InvalidInputError(
             "There must be at least one ν to choose from and at least two folds. "
@@ -320,7 +320,7 @@ def choose_nu(
     stack, hits = np.asarray(grams, dtype=np.float64), np.zeros(len(values))
     n_folds = min(n_splits, int(target.counts[target.counts > 1].min()))
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=random_state)
-    # A row that is a class of its own goes into any fold, and is wrong there.
+    # The only row of a class goes into any fold, and is classified wrongly.
     strata = np.where(target.counts[target.codes] > 1, target.codes, target.counts.argmax())
     for train, test in folds.split(strata, strata):
         part = target.subset(train)
@@ -338,7 +338,7 @@ def choose_nu(
 
 
 def _block(stack: FloatArray, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> FloatArray:
-    # One matrix at a time: indexing all at once gives an array whose kernels lie interleaved.
+    # One matrix at a time: indexing all at once would interleave the kernels in memory.
     return np.array([gram[np.ix_(rows, columns)] for gram in stack])
 
 
@@ -351,7 +351,7 @@ def _alternate_along(
     warm_start: bool,
     sample_weights: SampleWeights | None = None,
 ) -> Iterator[Alternation]:
-    """Yield the end of the alternation for rising ν, as long as floating point allows."""
+    """Yield the results of the alternation for increasing ν, until rounding errors prevail."""
     kernels = StoredMatrices(grams, sample_weights=sample_weights)
     weights = first = start_weights(grams, sample_weights)
     for position, nu in enumerate(nus):
@@ -360,19 +360,19 @@ def _alternate_along(
         except NumericalError:
             if position == 0:
                 raise
-            return  # 1/√ν is below the rounding errors of the kernels, now and for all larger ν
+            return  # 1/√ν is below the rounding errors of the kernels, also for all larger ν
         yield found
         if warm_start and found.weights.any():
-            # For small ν the weights shrink towards 0, a point the alternation can hardly leave:
-            # keep their direction, and the length of the paper's start.
+            # For small ν the weights shrink towards 0, which the alternation can hardly leave.
+            # Keep their direction, with the length of the paper's start.
             weights = found.weights * (first.sum() / found.weights.sum())
 
 
-#: ν on the normalised kernels of a bank, in units of the ν at which weights begin to differ from 0.
-#: On nine data sets of 124 to 560 training samples this took 4 to 9 iterations, and no other factor
-#: from 1.5 to 50 was better by more than 0.7 points of accuracy.
+#: The default ν on the normalized kernels of a bank, relative to `critical_nu`. On nine data sets
+#: of 124 to 560 training samples it took 4 to 9 iterations, and no other factor from 1.5 to 50 was
+#: better by more than 0.7 points of accuracy.
 _CRITICAL_NUS = 5.0
-#: More samples than this are many.
+#: With more samples, the alternation starts from the result for a part of them.
 _MANY = 1000
 
 
@@ -382,10 +382,10 @@ class Alternating:
 
     Notes
     -----
-    Each iteration asks the bank for one system and one set of products. On many samples it starts
-    where a quarter of them ends: from there two or three iterations on all samples are enough,
-    where the paper's start takes four or five. A given ν is not carried over: only the default
-    does not depend on their number.
+    Each iteration takes one linear system and one set of products of the bank. With many samples
+    and the default ν, it starts from the result for a quarter of them: two or three iterations on
+    all samples are then enough, instead of four or five. A given ν depends on the number of samples
+    and does not allow this.
 
     Examples
     --------
@@ -406,16 +406,17 @@ class Alternating:
     needs: ClassVar[tuple[str, ...]] = ("bank", "target", "tol")
 
     def solve(self, program: Any, task: Task) -> Solution:
-        def tell(iteration: int, value: float, weights: FloatArray) -> None:
+        def report(iteration: int, value: float, weights: FloatArray) -> None:
             task.monitor(iteration, value, None, weights)
 
-        found = _alternate_on(program, task, tell)
+        found = _alternate_on(program, task, report)
         status = Status.CONVERGED if found.converged else Status.MAX_ITERATIONS
         weights = normalize(found.weights)
         return Solution(weights, found.objectives[-1], -np.inf, status, found.n_iter)
 
 
-def _alternate_on(program: AKFDProgram, task: Task, tell: _Tell | None) -> Alternation:
+def _alternate_on(program: AKFDProgram, task: Task, report: _Report | None) -> Alternation:
+    """Run the alternation on the kernels of a bank."""
     bank, nu = program.bank, program.nu
     d = one_against_rest(program.target)
     return _alternate(
@@ -425,12 +426,12 @@ def _alternate_on(program: AKFDProgram, task: Task, tell: _Tell | None) -> Alter
         _start(program, task),
         program.tol,
         100 if task.max_iter is None else task.max_iter,
-        tell,
+        report,
     )
 
 
 def _start(program: AKFDProgram, task: Task) -> FloatArray:
-    """Return the first weights: those of the paper, or the result for a quarter of many samples."""
+    """Return initial weights: those of the paper, or the result for a quarter of many samples."""
     bank, part = program.bank, None
     if program.nu is None and bank.n_samples > _MANY:
         part = draw_part(bank, program.target, 0.25, task.random_state)
@@ -439,9 +440,9 @@ def _start(program: AKFDProgram, task: Task) -> FloatArray:
         return _extremes(bank.traces() ** 2 / bank.inner_products().diagonal())
     smaller = AKFDProgram(part.bank, cast(ClassTarget, part.target), None, program.tol)
     found = _alternate_on(smaller, task, None)
-    # Their length was seen to grow with the fourth root of the number of samples.
+    # As observed, the length of the weights grows with the fourth root of the number of samples.
     growth = float(bank.total / part.bank.total) ** 0.25
-    # From 0 the alternation never leaves: what the part could not judge starts as the others do.
+    # The alternation never leaves 0, so kernels that are constant on the part get the mean weight.
     weights = np.where(part.unseen, found.weights.mean(), part.bank.expand(found.weights))
     return np.asarray(growth * weights)
 

@@ -4,13 +4,13 @@ With M_ij = ⟨K_i, K_j⟩_F and f_i = ⟨K_i, K*⟩_F, the alignment of Σ μ_i
 
     A(μ) = fᵀμ / (‖K*‖_F √(μᵀMμ)),                                            Eq. (4)
 
-so that one pass over the matrices is all there is of size n_samples. The target is K* = TTᵀ:
+so it takes only one pass over the matrices of size n_samples. The target is K* = TTᵀ:
 
-* T = ±1 on two classes is that of the paper, Eq. (3), and goes with kernels as they are;
-* T = `Target.scores`, for any number of classes or for numbers to regress on, is the extension
-  the paper asks for. It goes with centred kernels K = PGP as well as with plain ones.
+* T = ±1 for two classes is that of the paper, Eq. (3), and is used with raw kernels;
+* T = `Target.scores`, for any number of classes or for regression, is the extension that the paper
+  asks for. It is used with centred kernels K = PGP and with raw kernels.
 
-Alignment does not change when a kernel is scaled, and neither does any best combination.
+Neither the alignment nor the best combination depends on the scale of the kernels.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from discernel.exceptions import InvalidInputError, check_number
 from discernel.programs.base import Criterion, Program
 from discernel.targets import Target
 
-#: Two kernels are multiples of each other if the squared sine of their angle is below this.
+#: Two kernels count as multiples of each other if the squared sine of their angle is smaller.
 _PARALLEL = 1e-14
 
 
 class Products(NamedTuple):
-    """The inner products that alignment depends on.
+    """The inner products that determine the alignment.
 
     Attributes
     ----------
@@ -51,19 +51,19 @@ class Products(NamedTuple):
 
 
 def _target_norm(columns: FloatArray) -> float:
-    """Return ‖TTᵀ‖_F, computed as ‖TᵀT‖_F, a small matrix."""
+    """Return ‖TTᵀ‖_F, computed as ‖TᵀT‖_F, which has a small matrix."""
     return float(np.linalg.norm(columns.T @ columns))
 
 
 def bank_products(bank: Bank, target: Target) -> Products:
-    """Return the products of the centred, normalised kernels of a bank, with K* = TTᵀ.
+    """Return the inner products of the centred, normalized kernels of a bank, with K* = TTᵀ.
 
     Parameters
     ----------
     bank : Bank
-        The kernels, of any normalisation.
+        The kernels, with any normalization.
     target : Target
-        Classes, or numbers to regress on; T is its `scores`.
+        The target, whose `scores` are T.
     """
     columns = target.scores
     f = np.einsum("ijk,jk->i", bank.products(columns), columns)  # ⟨T, K_iT⟩
@@ -71,12 +71,12 @@ def bank_products(bank: Bank, target: Target) -> Products:
 
 
 def stack_products(grams: FloatArray, columns: FloatArray, *, centered: bool = True) -> Products:
-    """Return the products of a stack of raw matrices, with K* = TTᵀ.
+    """Return the inner products of a stack of raw matrices, with K* = TTᵀ.
 
     Parameters
     ----------
     grams : ndarray of shape (n_kernels, n_samples, n_samples)
-        The raw matrices, which are neither copied nor changed.
+        The raw matrices, which are not copied or changed.
     columns : ndarray of shape (n_samples, n_columns)
         T.
     centered : bool, default=True
@@ -94,7 +94,7 @@ def stack_products(grams: FloatArray, columns: FloatArray, *, centered: bool = T
 def alignment(
     M: FloatArray, f: FloatArray, weights: FloatArray, norm: float = 1.0
 ) -> np.float64 | FloatArray:
-    """Return A(μ) = fᵀμ / (‖K*‖_F √(μᵀMμ)), Eq. (4) of [Pothin06]_; 0 where Σ μ_i K_i is 0.
+    """Return A(μ) = fᵀμ / (‖K*‖_F √(μᵀMμ)), Eq. (4) of [Pothin06]_; 0 if Σ μ_i K_i is 0.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def alignment(
     weights : ndarray of shape (..., n_kernels)
         μ.
     norm : float, default=1.0
-        ‖K*‖_F; 1 where f is that of a target of length 1.
+        ‖K*‖_F; 1 if f is for a target of length 1.
     """
     strength = np.einsum("...i,...i->...", f, weights)
     square = np.einsum("...i,...ij,...j->...", weights, M, weights)
@@ -116,8 +116,8 @@ def alignment(
 def best_pair(M: FloatArray, f: FloatArray, lam: float = 0.0) -> FloatArray:
     """Return argmax of −μᵀ(M + λI)μ + fᵀμ over two weights μ ≥ 0, Eq. (7) of [Pothin06]_.
 
-    With λ = 0 it maximises the alignment of μ_1K_1 + μ_2K_2, which does not depend on the scale
-    of μ; where one kernel alone is best, its weight is 1.
+    With λ = 0 it maximizes the alignment of μ_1K_1 + μ_2K_2, which does not depend on the scale
+    of μ. If one kernel alone is best, its weight is 1.
 
     Parameters
     ----------
@@ -131,13 +131,12 @@ def best_pair(M: FloatArray, f: FloatArray, lam: float = 0.0) -> FloatArray:
     Returns
     -------
     ndarray of shape (..., 2)
-        The weights. Two kernels that are multiples of each other are no better than one: the
-        first is taken.
+        The weights. If two kernels are multiples of each other, the first one gets all weight.
 
     Notes
     -----
-    The paper prints ‖K_2‖_F + λ in its second optimality condition where ‖K_2‖²_F + λ is meant,
-    as its solution shows.
+    The second optimality condition of the paper has ‖K_2‖_F + λ; its solution shows that
+    ‖K_2‖²_F + λ is meant.
     """
     first, second, cross = M[..., 0, 0] + lam, M[..., 1, 1] + lam, M[..., 0, 1]
     determinant = first * second - cross**2
@@ -156,7 +155,7 @@ def best_pair(M: FloatArray, f: FloatArray, lam: float = 0.0) -> FloatArray:
 def alignment_derivative(
     strength_slope: float, kernel_slope: float, strength: float, square: float, norm: float
 ) -> float:
-    """Return ∂A/∂θ by one parameter of the kernel, Eq. (12) of [Pothin06]_.
+    """Return the derivative ∂A/∂θ by a parameter of the kernel, Eq. (12) of [Pothin06]_.
 
     Parameters
     ----------
@@ -176,16 +175,16 @@ class MatrixAlignment:
     Parameters
     ----------
     matrix : ndarray of shape (n_samples, n_samples)
-        The raw matrix; **overwritten** by the centred one.
+        The raw matrix, which is **overwritten** by the centred one.
     columns : ndarray of shape (n_samples, n_columns)
-        T; its columns must sum to 0 where kernels are centred.
+        T; its columns must sum to 0 if kernels are centred.
     centered : bool, default=True
         Whether the kernel is centred first.
 
     Attributes
     ----------
     value : float
-        A, Eq. (4) of [Pothin06]_; 0 for a kernel that is constant and centred.
+        A, Eq. (4) of [Pothin06]_; 0 for a constant kernel after centring.
     """
 
     def __init__(self, matrix: FloatArray, columns: FloatArray, *, centered: bool = True) -> None:
@@ -202,7 +201,7 @@ class MatrixAlignment:
         self.value = self._strength / length if length > 0 else 0.0
 
     def derivative(self, slope: FloatArray) -> float:
-        """Return ∂A/∂θ, Eq. (12) of [Pothin06]_; 0 where the alignment is that of a constant.
+        """Return ∂A/∂θ, Eq. (12) of [Pothin06]_; 0 for a constant kernel.
 
         Parameters
         ----------
@@ -221,7 +220,7 @@ class MatrixAlignment:
 
 
 class AlignmentProgram(Program):
-    """The largest centred alignment of kernels with a target: n_kernels² numbers.
+    """The centred alignment of kernels with a target, from n_kernels² inner products.
 
     Attributes
     ----------
@@ -248,8 +247,8 @@ class AlignmentProgram(Program):
 class Alignment(Criterion):
     """Centred alignment of the combined kernel with the target [Pothin06]_.
 
-    Its solvers are ``"greedy"``, which adds one kernel at a time, Table 1, and ``"qp"``, the
-    program of Eq. (6), whose alignment is the largest there is where its λ is 0.
+    The solver ``"greedy"`` adds one kernel at a time, Table 1. The solver ``"qp"`` solves the
+    program of Eq. (6), which has the largest alignment if its λ is 0.
 
     Parameters
     ----------
@@ -257,8 +256,8 @@ class Alignment(Criterion):
         ``"greedy"`` stops when the next kernel increases the alignment by no more than this; at
         least 0. Larger values select fewer kernels.
     lam : float, default=0.0
-        The λ of ``"qp"``, which penalises ‖μ‖² over the normalised kernels; at least 0. Larger
-        spreads the weights, in the end in proportion to f.
+        The λ of ``"qp"``, at least 0, which penalizes ‖μ‖² over the normalized kernels. Larger
+        values spread the weights, in the limit in proportion to f.
 
     Examples
     --------

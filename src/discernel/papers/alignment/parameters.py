@@ -1,7 +1,7 @@
-"""Alignment maximised over the kernels' own parameters, in turns with the weights.
+"""Maximize the alignment over parameters of kernels, alternating with the weights.
 
-The algorithm of Pothin and Richard (2006), section 4: the one learner that sees rows, because
-moving a parameter makes a new matrix.
+This is the algorithm of Pothin and Richard (2006), section 4. It needs rows, because new parameters
+change the kernel matrices.
 """
 
 from __future__ import annotations
@@ -36,39 +36,38 @@ from discernel.papers.alignment.solvers import greedy, qp
 from discernel.programs.simplex import normalize
 from discernel.targets import ClassTarget, RegressionTarget
 
-#: How far a parameter may move, as a factor of where it started. A width this much larger or
-#: smaller makes a kernel linear or the identity to eight digits.
+#: The largest change of a parameter, as a factor of its initial value. With a width larger or
+#: smaller by this factor, a kernel is linear or the identity to eight digits.
 _REACH = 1e4
-#: The difference that second derivatives are taken over, in the units of `_Coordinate`.
+#: The step of finite differences for second derivatives, in the coordinate of `_Coordinate`.
 _DIFFERENCE = 1e-3
-#: Rounding error of a derivative of the alignment in those units.
+#: Rounding error of a derivative of the alignment in this coordinate.
 _ROUNDING = 1e-12
-#: The share of the promised gain that a step must bring. With a quarter, steps on a parabola
-#: end no further from the top than half of where they began.
+#: The share of the gain predicted by the gradient that a step must reach. With a quarter, a step on
+#: a parabola at least halves the distance to the maximum.
 _SUFFICIENT = 0.25
 
 
 @dataclass(frozen=True)
 class AlignedKernels:
-    """Kernels whose parameters and combination were aligned with a target.
+    """Kernels with parameters and weights of maximal alignment with a target.
 
     Attributes
     ----------
     kernels : list of Kernel
-        All candidates; those that carry weight with the parameters found, the others as they
-        were when they last did.
+        All candidates with their final parameters. Parameters of a kernel only change while it has
+        positive weight.
     weights : ndarray of shape (n_kernels,)
-        At least 0, summing to 1, over the kernels scaled to equal trace (of the centred matrix
-        where they were centred).
+        Weights of the kernels scaled to equal trace (of the centred matrix if kernels are centred),
+        at least 0 and summing to 1.
     coefficients : ndarray of shape (n_kernels,)
-        What the raw matrices are multiplied by: weights over traces.
+        Factors of the raw matrices: weights divided by traces.
     alignment : float
-        The alignment reached on the training set.
+        The final alignment on the training set.
     history : tuple of float
-        The alignment with the first weights and after each iteration; it never falls.
+        The alignment with the initial parameters and after each iteration; it never decreases.
     held : tuple of (int, str)
-        Parameters of kernels with weight that ended at a bound: the kernel's position and the
-        name.
+        Parameters at a bound, of kernels with positive weight: position of the kernel and name.
     """
 
     kernels: list[Kernel]
@@ -91,67 +90,68 @@ def align_kernels(
     tol: float = 1e-5,
     max_iter: int = 100,
 ) -> AlignedKernels:
-    """Maximise the alignment over weights and parameters of kernels, [Pothin06]_ section 4.
+    """Maximize the alignment over weights and parameters of kernels, [Pothin06]_ section 4.
 
-    Greedy weights for the parameters as they are; then one step of the parameters of all kernels
-    that carry weight, by the derivatives of Eq. (12); again, until an iteration gains less than
-    ``tol``. A step is shortened until the alignment rises; where greedy weights are worse than
-    the present ones, those of Eq. (6) on the kernels that carry weight take their place. So the
-    alignment never falls. What is found is a local optimum.
+    Each iteration computes greedy weights for the current parameters, then takes one step of the
+    parameters of all kernels with positive weight, by the derivatives of Eq. (12). It stops when an
+    iteration gains less than ``tol``. A step is shortened until the alignment increases. If greedy
+    weights are worse than the current ones, the weights of Eq. (6) on the kernels with positive
+    weight are used instead. So the alignment never decreases. The result is a local optimum.
 
     Parameters
     ----------
     kernels : "auto", kernel, sequence of kernels, or mapping of name to kernel
-        The candidates, from whose parameters the search starts. A kernel without parameters is
-        left as it is. So is the factor of ``2.0 * kernel``, which is its weight.
+        The candidates, whose parameters are the initial ones. Kernels without parameters stay
+        unchanged. So does the factor of ``2.0 * kernel``, which is equivalent to its weight.
     X : array-like of shape (n_samples, n_features)
         Training rows.
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
-        Class labels, or columns of numbers to regress on, which are centred in any case and count
-        the same. As everywhere in scikit-learn, whole numbers are labels; standardise them to
-        have them regressed on.
+        Class labels, or columns of numbers to regress on, which are always centred and have equal
+        influence. As everywhere in scikit-learn, whole numbers are labels; standardize them for
+        regression.
     centered : bool, default=True
         Whether kernels and target are centred. If not, the target of two classes is Eq. (3), with
         labels ±1.
     step : float, default=0.5
-        The first length that ``"gradient"`` tries, as a factor of the gradient; the paper's η.
-        Later steps start from the last one that rose.
+        The initial step length of ``"gradient"``, as a factor of the gradient; the paper's η.
+        Later steps start from the last accepted length.
     method : {"gradient", "newton"}, default="gradient"
-        ``"newton"`` divides the gradient by second derivatives, each by one parameter and taken
-        by differences: three more matrices a parameter, which pay where ``tol`` is small.
+        ``"newton"`` divides the gradient by second derivatives, one for each parameter, from finite
+        differences. It computes three more matrices for each parameter, which is worthwhile for a
+        small ``tol``.
     epsilon : float, default=1e-3
-        The gain of alignment for which `greedy` takes one more kernel; at least 0.
+        The increase of the alignment for which `greedy` adds one more kernel; at least 0.
     tol : float, default=1e-5
-        The gain of alignment below which to stop.
+        The increase of the alignment below which to stop.
     max_iter : int, default=100
-        The limit of iterations.
+        Maximum number of iterations.
 
     Returns
     -------
     AlignedKernels
-        Kernels, weights, alignment, history and the parameters that are held at a bound.
+        Kernels, weights, alignment, history and the parameters at a bound.
 
     Raises
     ------
     InvalidInputError
-        If kernels, rows, target or parameters cannot work.
+        If kernels, rows, target or parameters are invalid.
 
     Warns
     -----
     ConvergenceWarning
-        If the last iteration allowed still gained ``tol``.
+        If the last allowed iteration still gained at least ``tol``.
     DroppedKernelWarning
         If kernels are centred and one is constant on the training set.
 
     Notes
     -----
-    Positive parameters move by their logarithm, so that the units of X do not matter, and by no
-    more than a factor of e per step; ``coef0`` may reach 0. No parameter goes further than 10,000
-    times up or down from where it starts. One at a bound moves again as soon as the derivative
-    points inwards.
+    Steps of positive parameters are taken in their logarithm, so that the units of X do not matter,
+    and change them by at most a factor of e; ``coef0`` may reach 0. No parameter changes by more
+    than a factor of 10,000 from its initial value. A parameter at a bound moves again when the
+    derivative points inwards.
 
-    Memory: all Gram matrices and one matrix of distances or inner products for each kind of
-    kernel.
+    Memory is needed for all kernel matrices, and for one matrix of distances or inner products for
+    each type of kernel.
 
     Examples
     --------
@@ -194,7 +194,7 @@ def _target_columns(y: Any, *, centered: bool) -> FloatArray:
 
 
 def _resolve(kernels: Any, X: Any) -> tuple[list[Kernel], Any]:
-    """Return kernels made of numbers only, and the rows as they take them."""
+    """Return resolved kernels, whose parameters are numbers, and the rows as kernels take them."""
     found = as_kernels(kernels, n_precomputed=X.shape[2] if getattr(X, "ndim", 2) == 3 else 1)
     rows = X if all(kernel.takes_any_rows for kernel in found) else as_rows(X)
     if found[0].precomputed:
@@ -205,11 +205,11 @@ def _resolve(kernels: Any, X: Any) -> tuple[list[Kernel], Any]:
 
 @dataclass(frozen=True)
 class _Coordinate:
-    """One parameter of one kernel, in units in which a step of 1 is a long one.
+    """One parameter of one kernel, in a coordinate in which a step of 1 is long.
 
-    A positive parameter is measured by the logarithm of its ratio to the start, so that steps do
-    not depend on units and cannot leave the domain; coef0, which may be 0, by the inverse
-    hyperbolic sine of that ratio, which is the ratio itself near 0 and a logarithm far from it.
+    For positive parameters, the coordinate is the logarithm of the ratio to the initial value, so
+    that steps do not depend on units and cannot leave the domain. For coef0, which may be 0, it is
+    the inverse hyperbolic sine of this ratio, which is linear near 0 and logarithmic far from it.
     """
 
     kernel: int
@@ -237,7 +237,7 @@ class _Coordinate:
     def value(self, at: float) -> float:
         """Return the parameter."""
         if at == self.origin:
-            return self.start  # to the last digit, where it has not moved
+            return self.start  # exactly, if the parameter has not moved
         return self.unit * (math.exp(at) if self.is_logarithm else math.sinh(at))
 
     def slope(self, at: float) -> float:
@@ -250,27 +250,27 @@ def _coordinates(kernels: Sequence[Kernel]) -> list[_Coordinate]:
         _Coordinate(position, name, start)
         for position, kernel in enumerate(kernels)
         for name, start in kernel.parameters.items()
-        if name != "factor"  # of the whole kernel: its weight does the same
+        if name != "factor"  # the factor of a kernel is equivalent to its weight
     ]
 
 
 class _Search:
-    """Weights and parameters of kernels on one training set, and the way they go up.
+    """The search for weights and parameters of kernels on one training set.
 
-    While parameters move, the weights over kernels of equal trace stay as they are. With the
-    factors of raw kernels held instead, a kernel that grows wider would fade away, and steps
-    would have to be short.
+    In a step of the parameters, the weights of kernels scaled to equal trace are constant. With
+    constant factors of raw kernels instead, a kernel would lose influence as its width grows, and
+    steps would have to be short.
 
     Attributes
     ----------
     point : ndarray of shape (n_parameters,)
-        The parameters, in the units of their `_Coordinate`.
+        The parameters, in the coordinates of `_Coordinate`.
     grams : ndarray of shape (n_kernels, n_samples, n_samples)
         The raw matrices at the point.
     traces : ndarray of shape (n_kernels,)
-        Their traces, centred where kernels are; infinite for a kernel that is 0.
+        Their traces, or centred traces if kernels are centred; infinite for a kernel that is 0.
     weights : ndarray of shape (n_kernels,)
-        Those over kernels of equal trace.
+        The weights of kernels scaled to equal trace.
     value : float
         The alignment.
     """
@@ -303,7 +303,7 @@ class _Search:
             grams[position] = self._gram(position, self.point)
         names, trusted = kernel_names(self.kernels), [k.trusted for k in self.kernels]
         if self.centered:
-            DenseBank(grams, names, trusted=trusted)  # says which kernels are constant
+            DenseBank(grams, names, trusted=trusted)  # warns of constant kernels
         else:
             check_grams(grams, names, trusted)
         return grams
@@ -315,8 +315,8 @@ class _Search:
         history = [self.value]
         for _ in range(max_iter):
             gradient = self._gradient()
-            # A derivative this small promises less than tol from the longest step there is. Of a
-            # parameter that changes nothing it is rounding, which must not be divided by more.
+            # With such a small derivative, even the longest step gains less than tol. For a
+            # parameter without effect, the derivative is a rounding error.
             gradient[np.abs(gradient) < max(tol, _ROUNDING)] = 0.0
             if not gradient.any():
                 break
@@ -365,7 +365,7 @@ class _Search:
         return kernel.with_parameters(**values) if values else kernel
 
     def _gram(self, position: int, point: FloatArray) -> FloatArray:
-        # Parameters do not change distances and inner products.
+        # Distances and inner products do not depend on the parameters, and are reused.
         return matrix_of(self._kernel(position, point).terms(), self.rows, known=self._bases)
 
     def _trace(self, gram: FloatArray) -> float:
@@ -392,7 +392,7 @@ class _Search:
     # ---- steps -------------------------------------------------------------------------------
 
     def _gradient(self) -> FloatArray:
-        """Return the derivatives by all coordinates that can move, Eq. (12); 0 for the others."""
+        """Return the derivatives by all coordinates, Eq. (12); 0 for those that cannot move."""
         aligned = self._align(self._combined())
         gradient = np.zeros(len(self.point))
         for index, coordinate in enumerate(self.coordinates):
@@ -401,7 +401,7 @@ class _Search:
             if coefficient > 0:
                 kernel = self._kernel(position, self.point)
                 slope = kernel.derivative(coordinate.name, self.rows)
-                # ∂(G/t) = (∂G − G ∂t/t)/t, for kernels that stay of equal trace.
+                # ∂(G/t) = (∂G − G ∂t/t)/t, for kernels scaled to equal trace t.
                 slope -= self._trace_slope(slope) / self.traces[position] * self.grams[position]
                 scale = coefficient * coordinate.slope(self.point[index])
                 gradient[index] = scale * aligned.derivative(slope)
@@ -410,9 +410,9 @@ class _Search:
         return gradient
 
     def _newton_direction(self, gradient: FloatArray) -> FloatArray:
-        """Return gradient over curvature; no entry is longer than 1.
+        """Return the gradient divided by the curvature, with entries of at most 1.
 
-        Where the alignment is not concave enough for that, the entry has length 1.
+        If the alignment is not concave enough for a parameter, its entry is ±1.
         """
         direction, combined = np.zeros_like(gradient), self._combined()
         for index in np.flatnonzero(gradient).tolist():
@@ -423,7 +423,7 @@ class _Search:
     def _second_derivative(self, index: int, combined: FloatArray) -> float:
         position = self.coordinates[index].kernel
         rest = combined - self._term(position, self.point)
-        # The middle moves inwards at a bound: a kernel is not defined beyond it.
+        # At a bound, the centre of the difference moves inwards.
         middle = max(self.point[index], self.lower[index] + _DIFFERENCE)
         middle = min(middle, self.upper[index] - _DIFFERENCE)
         values = []
@@ -434,11 +434,11 @@ class _Search:
         return (values[0] - 2.0 * values[1] + values[2]) / _DIFFERENCE**2
 
     def _climb(self, gradient: FloatArray, direction: FloatArray, step: float, tol: float) -> float:
-        """Move along the direction to where the alignment is higher; return the step taken.
+        """Take a step that increases the alignment; return its length.
 
-        A step that gains less than a quarter of what the gradient promises is halved until it
-        does not, or until less than ``tol`` is promised. One that does at once is doubled while
-        that gains more.
+        A step is halved while it gains less than a quarter of the gain predicted by the gradient,
+        and given up if the predicted gain is below ``tol``. If the first length is accepted, it is
+        doubled while the alignment increases further.
         """
         longest = 1.0 / float(np.abs(direction).max())
         step = min(step, longest)
@@ -478,10 +478,10 @@ class _Search:
         self.point, self.value = point, value
 
     def _reweigh(self) -> None:
-        """Take the greedy weights, or those of Eq. (6) on the kernels that carry weight now.
+        """Set the greedy weights, or those of Eq. (6) on the kernels with positive weight.
 
-        The former start afresh and may leave out a kernel that has come to add less than ε, which
-        would let the alignment fall. The latter cannot.
+        Greedy weights start from zero and may drop a kernel that now adds less than ε, which would
+        decrease the alignment. The weights of Eq. (6) never decrease it.
         """
         M, f, norm = stack_products(self.grams, self.columns, centered=self.centered)
         path = greedy(M, f, self.epsilon, norm=norm)
@@ -491,6 +491,6 @@ class _Search:
             mu = np.zeros(len(f))
             mu[used] = qp(M[np.ix_(used, used)], f[used])
             value = float(alignment(M, f, mu, norm))
-        if value > self.value:  # not where rounding has the last word
+        if value > self.value:  # otherwise the difference is a rounding error
             scaled = mu * np.where(np.isfinite(self.traces), self.traces, 0.0)
             self.weights, self.value = normalize(scaled), value

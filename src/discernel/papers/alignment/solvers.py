@@ -1,6 +1,7 @@
-"""Alignment maximised over the weights, greedily or exactly, from p×p inner products.
+"""Solvers that maximize the alignment over the weights, greedily or exactly.
 
-The algorithms of Pothin and Richard (2006), sections 2 and 3.
+They are the algorithms of Pothin and Richard (2006), sections 2 and 3, and only need inner products
+between kernels.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ class GreedyPath(NamedTuple):
     Attributes
     ----------
     weights : ndarray of shape (n_kernels,)
-        μ, at least 0, of any scale.
+        μ, at least 0, with any scale.
     alignments : tuple of float
-        The alignment after each step, rising.
+        The alignment after each step, in increasing order.
     order : tuple of int
-        The kernels in the order they were taken.
+        The kernels in the order in which they were added.
     """
 
     weights: FloatArray
@@ -42,8 +43,9 @@ class GreedyPath(NamedTuple):
 def greedy(M: FloatArray, f: FloatArray, epsilon: float, *, norm: float = 1.0) -> GreedyPath:
     """Maximize the alignment by adding one kernel at a time, Table 1 of [Pothin06]_.
 
-    The best kernel first; then, of all best pairs of the sum so far and a kernel that is left,
-    Eq. (7) and (8), the best; until no pair adds more than ε.
+    It starts with the best kernel. Then it adds the kernel with the best pair of weights for the
+    sum so far and this kernel, Eq. (7) and (8), until no kernel increases the alignment by more
+    than ε.
 
     Parameters
     ----------
@@ -52,9 +54,9 @@ def greedy(M: FloatArray, f: FloatArray, epsilon: float, *, norm: float = 1.0) -
     f : ndarray of shape (n_kernels,)
         ⟨K_i, K*⟩_F.
     epsilon : float
-        ε, in units of the alignment.
+        ε, the smallest increase of the alignment.
     norm : float, default=1.0
-        ‖K*‖_F; 1 where f is that of a target of length 1.
+        ‖K*‖_F; 1 if f is for a target of length 1.
 
     Returns
     -------
@@ -63,7 +65,7 @@ def greedy(M: FloatArray, f: FloatArray, epsilon: float, *, norm: float = 1.0) -
 
     Notes
     -----
-    n_kernels² operations per step, at most n_kernels steps.
+    A step takes n_kernels² operations, and there are at most n_kernels steps.
     """
     squares = np.diag(M)
     singles = alignment(squares[:, None, None], f[:, None], np.ones((len(f), 1)), norm)
@@ -92,7 +94,7 @@ def greedy(M: FloatArray, f: FloatArray, epsilon: float, *, norm: float = 1.0) -
 def _pairs(
     M: FloatArray, f: FloatArray, weights: FloatArray, rest: NDArray[np.intp]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the products of the pairs (Σ μ_iK_i, K_j) for every j that is left, Eq. (8)."""
+    """Return the inner products of the pairs (Σ μ_iK_i, K_j) for every remaining j, Eq. (8)."""
     crosses = M @ weights
     squares, strengths = np.empty((len(rest), 2, 2)), np.empty((len(rest), 2))
     squares[:, 0, 0], squares[:, 1, 1] = weights @ crosses, M[rest, rest]
@@ -104,7 +106,7 @@ def _pairs(
 def qp(M: FloatArray, f: FloatArray, lam: float = 0.0) -> FloatArray:
     """Return argmax of −μᵀ(M + λI)μ + fᵀμ over μ ≥ 0, Eq. (6) of [Pothin06]_.
 
-    With λ = 0 the direction of μ is that of the largest alignment.
+    With λ = 0, μ has the largest alignment.
 
     Parameters
     ----------
@@ -118,25 +120,25 @@ def qp(M: FloatArray, f: FloatArray, lam: float = 0.0) -> FloatArray:
     Returns
     -------
     ndarray of shape (n_kernels,)
-        μ, with exact zeros; all zeros only if no kernel has anything in common with the target.
+        μ, with exact zeros; all zeros only if no kernel has a positive alignment with the target.
 
     Notes
     -----
     With M + λI = RᵀR and Rᵀb = f/2 it is the non-negative least-squares problem min ‖Rμ − b‖².
-    Kernels are scaled to length 1 first, which is why neither polynomials of a high degree nor
-    duplicates cost digits: first-order conditions hold to some 1e-13 of the largest f. The paper
-    saw general solvers fail here.
+    Kernels are first scaled to length 1, so that polynomials of high degree and duplicates do not
+    reduce the accuracy: first-order conditions hold to about 1e-13 of the largest f. The paper
+    reports that general solvers fail here.
     """
     lengths = np.sqrt(np.maximum(np.diag(M) + lam, 0.0))
-    there = np.flatnonzero(lengths > 0)
-    weights, lengths = np.zeros(len(f)), lengths[there]
-    scaled = (M + lam * np.eye(len(M)))[np.ix_(there, there)] / np.outer(lengths, lengths)
+    used = np.flatnonzero(lengths > 0)
+    weights, lengths = np.zeros(len(f)), lengths[used]
+    scaled = (M + lam * np.eye(len(M)))[np.ix_(used, used)] / np.outer(lengths, lengths)
     values, vectors = np.linalg.eigh(scaled)
-    # Lifting the eigenvalues that are noise changes M by noise; leaving them out would change f,
-    # whose part along them is as large as their root.
+    # Raising eigenvalues that are rounding errors changes M by rounding errors. Dropping them would
+    # change f, whose component along them is as large as their square root.
     roots = np.sqrt(np.maximum(values, _NOISE * values[-1]))
-    right = vectors.T @ (f[there] / (2.0 * lengths)) / roots
-    weights[there] = nnls(roots[:, None] * vectors.T, right)[0] / lengths
+    right = vectors.T @ (f[used] / (2.0 * lengths)) / roots
+    weights[used] = nnls(roots[:, None] * vectors.T, right)[0] / lengths
     return weights
 
 
@@ -173,9 +175,9 @@ class Greedy:
 
 @dataclass(frozen=True)
 class QuadraticProgram:
-    """Maximise the alignment exactly, Eq. (6) of [Pothin06]_.
+    """Maximize the alignment exactly, Eq. (6) of [Pothin06]_.
 
-    Where no kernel has anything in common with the target, weights are equal.
+    Weights are equal if no kernel has a positive alignment with the target.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""Lanckriet 2004: kernels chosen by the margin of a support vector machine."""
+"""Lanckriet 2004: kernel weights by the soft margin of a support vector machine."""

@@ -1,7 +1,7 @@
 """The soft margin of a support vector machine: the criteria of Lanckriet et al. (2004).
 
-Two classes, y = ±1, kernels K_i scaled to trace n_samples, K(w) = Σ w_i K_i. With β = diag(y)α all
-three programs minimise over the simplex
+For two classes, y = ±1, kernels K_i scaled to trace n_samples, K(w) = Σ w_i K_i and β = diag(y)α,
+all three programs minimize over the simplex
 
     f(w) = max 2αᵀ1 − βᵀ(K(w) + ρI)β   over   0 ≤ α ≤ B, Σβ = 0:
 
@@ -9,17 +9,17 @@ three programs minimise over the simplex
 * SM2: ρ = 1/C, B = ∞;
 * SM2_C: ρ = 0, B = ∞, and I is the first of the kernels, so that C is learned.
 
-Because β sums to 0, kernels may be centred first. f is a maximum of functions linear in w, hence
-convex, and both certificates hold for numbers of any accuracy. From any feasible α,
+Because β sums to 0, kernels may be centred first. f is a maximum of functions that are linear in w,
+so it is convex. Both bounds hold for inexact solutions too. For any feasible α,
 
     min_w f(w)  ≥  2αᵀ1 − ρ‖α‖² − max_i βᵀK_iβ,
 
-and from any β and threshold b, the machine itself, with the slacks ξ = max(0, 1 − y(K(w)β + b)),
+and for any β and threshold b, with the slacks ξ = max(0, 1 − y(K(w)β + b)),
 
     f(w)  ≤  βᵀK(w)β + 2C Σξ    or    βᵀK(w)β + Σξ²/ρ.
 
-Of rows that count ω times, all vectors above are those of the rows times r = √ω, as the kernels
-are from both sides: r takes the place of the ones, and Br that of B.
+With sample weights ω, all vectors above are multiplied by r = √ω, and the kernels by r from both
+sides: r replaces the ones, and Br replaces B.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ _KINDS: tuple[MarginKind, ...] = ("SM1", "SM2", "SM2_C")
 
 
 class SoftMargin(MarginProgram, ConvexProgram):
-    """Minimise the value of a support vector machine over the weights, [Lanckriet04]_.
+    """Minimize the value of a support vector machine over the weights, [Lanckriet04]_.
 
     Parameters
     ----------
     bank : Bank
-        The kernels, normalised to raw trace n_samples.
+        The kernels, normalized to raw trace n_samples.
     target : ClassTarget
         Two classes.
     kind : {"SM1", "SM2", "SM2_C"}
-        Slacks that count once, squared slacks, or squared slacks with C learned: the identity, of
-        trace n_samples too, is then the first of the kernels.
+        The cost of slacks: linear, squared, or squared with C learned. In the last case, the
+        identity, which has trace n_samples too, is the first of the kernels.
     C : float
-        The cost of slacks; not used by ``"SM2_C"``.
+        The cost of slacks; ``"SM2_C"`` does not use it.
     """
 
     def __init__(self, bank: Bank, target: ClassTarget, kind: MarginKind, C: float) -> None:
@@ -87,10 +87,10 @@ class SoftMargin(MarginProgram, ConvexProgram):
         return np.vstack([beta, products]) if self.identity_first else products
 
     def split(self, weights: FloatArray) -> Split:
-        """Return the weights of the kernels, summing to 1, and the learned C that goes with them.
+        """Return the kernel weights, which sum to 1, and the learned C for these weights.
 
-        w_0I + Σ w_iK_i is a multiple of K(w') + I/C, so the machine is the same but for its
-        scale. C is infinite where the identity has no weight, and no slack is allowed.
+        w_0I + Σ w_iK_i is a multiple of K(w') + I/C, so the support vector machine is the same up
+        to scale. C is infinite if the identity has no weight, and no slack is allowed.
         """
         if not self.identity_first:
             return Split(weights)
@@ -132,12 +132,12 @@ class SoftMargin(MarginProgram, ConvexProgram):
 
 
 class FixedWeights(MarginProgram):
-    """One support vector machine: the program whose only kernel is K(w) of another one.
+    """A single support vector machine: the program with K(w) as its only kernel.
 
     Parameters
     ----------
     criterion : SoftMargin
-        The other one.
+        The program with several kernels.
     weights : ndarray of shape (n_weights,)
         w.
     """
@@ -166,17 +166,17 @@ class Margin(Criterion):
     Parameters
     ----------
     kind : {"SM1", "SM2", "SM2_C"}, default="SM2"
-        What a slack ξ costs: ``"SM1"`` Cξ, ``"SM2"`` Cξ²; ``"SM2_C"`` is ``"SM2"`` with C learned
-        in the same program, found as ``parameters["C"]`` of the `LearnedKernel`.
+        The cost of a slack ξ: Cξ for ``"SM1"``, Cξ² for ``"SM2"``. ``"SM2_C"`` is ``"SM2"`` with C
+        learned in the same program; ``parameters["C"]`` of the `LearnedKernel` has its value.
     C : float, default=1.0
         The cost, above 0, for kernels of trace n_samples; ``"SM2_C"`` does not use it.
 
     Notes
     -----
     All three are certified. The objective is the primal value of the support vector machine at
-    the weights, and the gap is relative to it. The learned C is that of the combined kernel, of
-    trace n_samples. It is infinite, or some 1e8, where no slack pays, and not unique where a
-    kernel is close to a multiple of the identity, such as a very narrow Gaussian.
+    the weights, and the gap is relative to it. The learned C is for the combined kernel with trace
+    n_samples. It is infinite, or about 1e8, if slacks do not improve the objective. It is not
+    unique if a kernel is close to a multiple of the identity, such as a very narrow Gaussian.
 
     Examples
     --------
@@ -201,7 +201,7 @@ class Margin(Criterion):
     normalization: ClassVar[Normalization] = "trace"
     regularization_is: ClassVar[Literal["apart"]] = "apart"
     takes: ClassVar[Literal["two classes"]] = "two classes"
-    balanced: ClassVar[bool] = True  # as for fdr: λ times class sizes suits kernels of that trace
+    balanced: ClassVar[bool] = True  # as for fdr, which has kernels of the same trace
     weighs_samples: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The base of margin programs: products, bounds, and the machine at a point."""
+"""The base class of margin programs, and support vector machines as their points."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 from discernel.arrays import FloatArray
 from discernel.programs.base import Point
 
-#: Keeps 0/0 away where no α is above 0.
+#: Avoids 0/0 if all α are 0.
 _TINY = 1e-300
 
 
 class Machine(NamedTuple):
-    """A support vector machine on the training set, of any accuracy.
+    """A support vector machine on the training set, exact or approximate.
 
     Attributes
     ----------
@@ -31,13 +31,13 @@ class Machine(NamedTuple):
 
 
 class MarginPoint(Point):
-    """A program at some weights, as far as a machine shows it.
+    """A program at some weights, bounded from both sides by a support vector machine.
 
     Attributes
     ----------
     weights : ndarray of shape (n_weights,)
     value : float
-        The primal value of the machine: f(w) is at most this.
+        The primal value of the machine, an upper bound of f(w).
     """
 
     def __init__(
@@ -62,14 +62,14 @@ class MarginPoint(Point):
 
 
 class MarginProgram(ABC):
-    """The program min over w of max over α, for kernels K_i, without an algorithm.
+    """The program min over w of max over α, for kernels K_i.
 
     Attributes
     ----------
     signs : ndarray of shape (n_samples,)
         y, 1 on the second class and −1 on the first.
     roots : ndarray of shape (n_samples,)
-        r, the roots of the weights of rows; ones where they have none.
+        r, the square roots of the sample weights; ones without weights.
     limit : float
         B, the largest α allowed.
     ridge : float
@@ -98,7 +98,7 @@ class MarginProgram(ABC):
         """Return every K_iβ, of shape (n_weights, n_samples)."""
 
     def feasible(self, beta: FloatArray) -> FloatArray:
-        """Return β cut to 0 ≤ α ≤ B, and scaled down on one class so that it sums to 0."""
+        """Return β clipped to 0 ≤ α ≤ B, and scaled down on one class so that it sums to 0."""
         alpha = np.clip(self.signs * beta, 0.0, self.limit * self.roots)
         second, counted = self.signs > 0, self.roots * alpha
         sums = np.where(second, counted[second].sum(), counted[~second].sum())
@@ -109,26 +109,26 @@ class MarginProgram(ABC):
         return 2.0 * float((self.signs * self.roots) @ beta) - self.ridge * float(beta @ beta)
 
     def lower_bound(self, beta: FloatArray) -> float:
-        """Return a value no weights fall below, from any β, which is made feasible."""
+        """Return a lower bound of the value for all weights, from any β, which is made feasible."""
         beta = self.feasible(beta)
         return self.linear_part(beta) - float((self.products(beta) @ beta).max())
 
     def upper_bound(self, weights: FloatArray, machine: Machine, products: FloatArray) -> float:
-        """Return the primal value of a machine, which f(w) does not exceed.
+        """Return the primal value of a machine, an upper bound of f(w).
 
         Parameters
         ----------
         weights : ndarray of shape (n_weights,)
             w.
         machine : Machine
-            Any β, any threshold.
+            Any β and threshold.
         products : ndarray of shape (n_weights, n_samples)
             Every K_iβ.
 
         Notes
         -----
-        ρI is a kernel of its own, whose features are the slacks. Where slacks are next to
-        forbidden, a machine without any is better: the same one, scaled up to a margin of 1.
+        ρI is an additional kernel, whose features are the slacks. If slacks are very expensive, a
+        machine without slacks is better: the same machine, scaled up to a margin of 1.
         """
         beta, threshold = machine
         ridge, weights = self.split_ridge(weights)
@@ -145,7 +145,7 @@ class MarginProgram(ABC):
         return min(soft, hard)
 
     def split_ridge(self, weights: FloatArray) -> tuple[float, FloatArray]:
-        """Return ρ together with the weight of the identity, and the weights of the others."""
+        """Return ρ plus the weight of the identity, and the weights of the other kernels."""
         if self.identity_first:
             return self.ridge + float(weights[0]), weights[1:]
         return self.ridge, weights

@@ -1,12 +1,12 @@
-"""The margin criteria of Lanckriet et al. (2004), by a primal-dual interior-point method.
+"""A primal-dual interior-point method for the margin criteria of Lanckriet et al. (2004).
 
 The dual of all three programs is one quadratically constrained program in α alone,
 
     max 2αᵀ1 − ρ‖α‖² − t   over   0 ≤ α ≤ B, Σβ = 0, βᵀK_iβ ≤ t,   β = diag(y)α,
 
-and the weights are the multipliers of its constraints. A Newton step costs one Cholesky
-factorisation of size n_samples, no more than a step of a single support vector machine does. The
-weights come with the machine, where a cutting-plane method needs a new machine for every cut.
+and the weights are the multipliers of its constraints. A Newton step takes one Cholesky
+factorization of size n_samples, as much as for a single support vector machine. The method learns
+weights and machine together, while a cutting-plane method needs a new machine for every cut.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ from discernel.programs.base import relative_gap
 from discernel.programs.simplex import normalize, uniform
 from discernel.programs.solution import Monitor, Solution, Status, Task, silent
 
-#: How much of the way to the boundary a step goes at most.
+#: The largest fraction of the distance to the boundary that a step may take.
 _FRACTION = 0.995
 _SMALLEST_STEP = 1e-8
-#: After so many steps without a smaller gap, rounding errors have taken over; but above a certain
-#: gap, as long as α is far too small for a large C, it need not fall.
+#: The number of steps without a smaller gap after which the method stops, because rounding errors
+#: prevail. It applies below the second number, a relative gap: for large C, the gap need not
+#: decrease while α is still far too small.
 _PATIENCE, _NEAR = 5, 0.1
 #: The relative gap of the machine at fixed weights, if floating point allows it.
 _INNER_TOL = 1e-11
 _TINY = 1e-300
-#: The least that is added to the diagonal of kernels of trace n_samples.
+#: Lower limit of the numbers added to the diagonal of kernels of trace n_samples.
 _FLOOR = 1e-12
 
 
@@ -39,12 +40,12 @@ _FLOOR = 1e-12
 class InteriorPoint:
     """A primal-dual interior-point method for the margin criteria, [Mehrotra92]_.
 
-    Weights that the certificate does not need are 0 in the end.
+    At the end, weights are set to 0 as long as the gap stays within the tolerance.
 
     Notes
     -----
-    A step is one factorisation of size n_samples and two products with every kernel. Some 5 to 25
-    steps reach a relative gap of 1e-6; large C take more than small ones.
+    A step takes one factorization of size n_samples and two products with every kernel. About 5 to
+    25 steps reach a relative gap of 1e-6; large C take more steps than small ones.
 
     Examples
     --------
@@ -74,15 +75,15 @@ class InteriorPoint:
 
 
 def maximize(program: MarginProgram) -> Machine:
-    """Return the support vector machine of a program with one kernel, as exactly as can be."""
+    """Return the support vector machine of a program with one kernel, to high accuracy."""
     return _solve(program, _INNER_TOL, 200, silent)[0].machine
 
 
 class _Iterate:
     """An iterate: numbers x > 0 with multipliers u > 0, a threshold b and a level τ.
 
-    x are α, the room B − α where there is a limit, and the weights. u are the multipliers of
-    α ≥ 0 and of α ≤ B, and what is left of τ ≥ ½βᵀK_iβ. At the optimum x∘u = 0.
+    x consists of α, of B − α if there is a limit, and of the weights. u consists of the multipliers
+    of α ≥ 0 and of α ≤ B, and of the slacks of τ ≥ ½βᵀK_iβ. At the optimum x∘u = 0.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class _Iterate:
         self.limited = slice(0, n_samples if np.isfinite(program.limit) else 0)
         #: The three parts of x, and of u.
         self.parts = np.split(np.arange(len(x)), [n_samples, len(x) - program.n_weights])
-        #: How often each of the numbers counts: those of a row as often as the row.
+        #: The weight of each number: the sample weight for numbers of a row, else 1.
         rows = program.roots**2
         self.counts = np.concatenate([rows, rows[self.limited], np.ones(program.n_weights)])
         beta = program.feasible(program.signs * x[:n_samples])
@@ -105,7 +106,7 @@ class _Iterate:
 
     @classmethod
     def start(cls, program: MarginProgram) -> _Iterate:
-        """Return equal weights and equal α in each class, of the best size they can have."""
+        """Return the initial iterate, with equal weights and equal α in each class."""
         signs, weights = program.signs, uniform(program.n_weights)
         second, roots = signs > 0, program.roots
         rows = roots**2
@@ -120,8 +121,8 @@ class _Iterate:
         multipliers = np.maximum(excess, 0.0) + 0.1 * roots
         room = program.limit * roots - alpha if np.isfinite(program.limit) else np.empty(0)
         x = np.concatenate([alpha, room, weights])
-        # For a large C, multipliers of the limit as large as those of α are right if many α end
-        # there, and products x∘u as large as those of α if none do: take the geometric mean.
+        # For a large C, the multipliers of the limit should equal those of α if many α reach the
+        # limit, and the products x∘u should be equal if none do: use the geometric mean.
         mean = float((alpha * multipliers).sum() / rows.sum())
         balanced = mean * (rows * roots)[: len(room)] / room
         u = np.concatenate([multipliers, np.sqrt(0.1 * balanced), level - 0.5 * energies])
@@ -133,7 +134,7 @@ class _Iterate:
         return float(self.x @ self.u) / float(self.counts.sum())
 
     def moved(self, step: _Step, length: float) -> _Iterate:
-        """Return where a step of some length leads."""
+        """Return the iterate after a step of some length."""
         return _Iterate(
             self.program,
             self.x + length * step.x,
@@ -143,7 +144,7 @@ class _Iterate:
         )
 
     def longest(self, step: _Step) -> float:
-        """Return the length, at most 1, at which a step is nearly at the boundary."""
+        """Return the longest step, at most 1, that stays inside the boundary."""
         here, change = np.append(self.x, self.u), np.append(step.x, step.u)
         falls = change < 0
         reach = float(np.min(-here[falls] / change[falls], initial=np.inf))
@@ -160,7 +161,7 @@ class _Step(NamedTuple):
 
 
 class _NewtonSystem:
-    """The optimality conditions, linearised at an iterate and factored.
+    """The optimality conditions, linearized at an iterate and factored.
 
     In terms of β, with D = z/α + v/(B − α), z and v the multipliers of α, and g_i = K_iβ:
 
@@ -179,8 +180,8 @@ class _NewtonSystem:
         diagonal = ratio[samples] + program.ridge
         diagonal[at.limited] += ratio[limited]
         matrix = program.matrix(weights)
-        # Where α is large, D is below the rounding errors of the kernels; a floor keeps the
-        # factorisation going and changes the direction only, never the conditions.
+        # If α is large, D is below the rounding errors of the kernels. A lower limit keeps the
+        # matrix positive definite; it changes the direction of the step, not the conditions.
         matrix[np.diag_indices_from(matrix)] += np.maximum(diagonal, _FLOOR)
         self._factor = Cholesky(matrix)
         self._border = np.vstack([at.products, program.roots])
@@ -190,7 +191,7 @@ class _NewtonSystem:
         self._small[: n + 1, : n + 1] = matmul(self._border, self._solved)
         self._small[np.arange(n), np.arange(n)] += ratio[kernels]
         self._small[n + 1, :n] = self._small[:n, n + 1] = 1.0
-        # What is missing in the conditions themselves.
+        # Residuals of the optimality conditions.
         beta = at.machine.beta
         scores = weights @ at.products + program.ridge * beta + at.threshold * program.roots
         self.stationarity = program.roots - self._signs * scores + at.u[samples]
@@ -201,7 +202,7 @@ class _NewtonSystem:
     def step(
         self, complementarity: FloatArray, stationarity: FloatArray, levels: FloatArray
     ) -> _Step:
-        """Return the step that makes good what is missing of x∘u, stationarity and levels."""
+        """Return the step for given residuals of x∘u, stationarity and levels."""
         at, n = self.at, self._n
         samples, limited, kernels = at.parts
         share = complementarity / at.x
@@ -222,12 +223,12 @@ def _advance(at: _Iterate) -> _Iterate | None:
         system = _NewtonSystem(at)
         affine = system.step(-at.x * at.u, system.stationarity, system.levels)
         ahead = at.longest(affine)
-        if not at.mean > 0:  # x∘u is below the least number there is
+        if not at.mean > 0:  # x∘u underflows
             return None
         moved = float((at.x + ahead * affine.x) @ (at.u + ahead * affine.u))
         reached = moved / float(at.counts.sum())
         center = (max(reached, 0.0) / at.mean) ** 3 * at.mean
-        # What the linearisation left out, as far as the predictor shows it.
+        # Second-order correction, from the predictor step.
         signs, kernels = at.program.signs, at.parts[2]
         change = signs * affine.x[: len(signs)]
         products = at.program.products(change)
@@ -236,7 +237,7 @@ def _advance(at: _Iterate) -> _Iterate | None:
             system.stationarity - signs * (affine.x[kernels] @ products),
             system.levels - 0.5 * (products @ change),
         )
-    except np.linalg.LinAlgError:  # rounding errors have taken over
+    except np.linalg.LinAlgError:  # rounding errors prevail
         return None
     length = at.longest(step)
     if not length >= _SMALLEST_STEP or not np.isfinite(step.x).all():
@@ -247,7 +248,7 @@ def _advance(at: _Iterate) -> _Iterate | None:
 def _solve(
     program: MarginProgram, tol: float, max_iter: int, monitor: Monitor
 ) -> tuple[_Iterate, Status, int]:
-    """Return the iterate with the least certified gap, how the method ended, and its steps."""
+    """Return the iterate with the smallest certified gap, the status, and the number of steps."""
     best = at = _Iterate.start(program)
     idle = 0
     for iteration in range(max_iter + 1):
@@ -266,18 +267,18 @@ def _solve(
 
 
 def _is_better(point: MarginPoint, other: MarginPoint) -> bool:
-    """Whether the gap is smaller, or, before there is one, the bound larger."""
+    """Return whether a point has a smaller gap or, without a finite gap, a larger bound."""
     if np.isfinite(other.value):
         return point.gap < other.gap
     return bool(np.isfinite(point.value)) or point.bound > other.bound
 
 
 def _pruned(at: _Iterate, tol: float) -> MarginPoint:
-    """Return the point without the smallest weights, as many as the certificate can spare."""
+    """Return the point with as many small weights set to 0 as the tolerance allows."""
     point, bound = at.point, at.point.bound
     for index in np.argsort(point.weights)[:-1]:
         if index == 0 and at.program.identity_first:
-            continue  # without it C would be infinite
+            continue  # C would be infinite
         weights = point.weights.copy()
         weights[index] = 0.0
         without = MarginPoint(at.program, normalize(weights), at.machine, at.products)

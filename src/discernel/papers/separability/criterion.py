@@ -1,21 +1,19 @@
 """Class separability: the criterion of Yeung, Chang and Dai (2006).
 
-The traces of the scatter between and within classes are linear in the kernel: of Σ μ_r² K_r they
-are Σ μ_r² f_r and Σ μ_r² g_r, with f_r and g_r those of one base kernel, Eq. (5) and (9). Base
+The traces of the scatter between and within classes are linear in the kernel: for Σ μ_r² K_r they
+are Σ μ_r² f_r and Σ μ_r² g_r, where f_r and g_r are those of one base kernel, Eq. (5) and (9). Base
 kernels are
 
-* v_r v_rᵀ, the eigenvectors of one kernel matrix on labelled and unlabelled rows, Eq. (2); the
-  labels are those of some rows only;
-* or any given kernels, all of whose rows are labelled.
+* v_r v_rᵀ, from the eigenvectors of one kernel matrix on labelled and unlabelled rows, Eq. (2);
+* or given kernels on labelled rows.
 
-The criterion is Q(μ) = Σ μ_r² (f_r − α g_r) on 1ᵀμ = c, Eq. (12). In all functions the base kernels
-are on the last axis; axes before it are problems of their own.
+The criterion is Q(μ) = Σ μ_r² (f_r − α g_r) on 1ᵀμ = c, Eq. (12). In all functions, the base
+kernels are on the last axis; axes before it are independent problems.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -29,12 +27,12 @@ from discernel.targets import ClassTarget, Target
 
 #: The α of the paper.
 ALPHA = 1e4
-#: A base kernel whose scatter is below this share of the largest is constant on the labelled rows.
+#: Base kernels with a scatter below this share of the largest are constant on the labelled rows.
 _NULL = 1e-14
 
 
 class Scatter(NamedTuple):
-    """The traces of every base kernel that class separability depends on.
+    """The traces of the scatter matrices of every base kernel.
 
     Attributes
     ----------
@@ -49,15 +47,15 @@ class Scatter(NamedTuple):
 
 
 def bank_scatter(bank: Bank, target: Target) -> Scatter:
-    """Return the scatter of the normalised kernels of a bank, in one pass over it.
+    """Return the scatter of the normalized kernels of a bank, in one pass over it.
 
-    With A − 11ᵀ/m = TTᵀ/m, T the class scores, f = ⟨T, GT⟩/m²; and f + g is the whole scatter,
-    which is the centred trace over m.
+    With A − 11ᵀ/m = TTᵀ/m, where T are the class scores, f = ⟨T, GT⟩/m². The total scatter f + g is
+    the centred trace divided by m.
 
     Parameters
     ----------
     bank : Bank
-        The kernels, of any normalisation.
+        The kernels, with any normalization.
     target : Target
         The classes.
     """
@@ -85,9 +83,9 @@ def vector_scatter(vectors: FloatArray, target: ClassTarget) -> Scatter:
 def left_out_scatter(vectors: FloatArray, target: ClassTarget) -> Scatter:
     """Return the scatter without each labelled row in turn, of shape (n_labelled, n_vectors).
 
-    Leaving row i out takes (v_i − m)² l/(l − 1) from the sum of squares around the mean of l
-    rows, and the same from that around the mean of its class, so no pass over the rows is needed.
-    Leaving out a row of weight ω takes (v_i − m)² ωl/(l − ω).
+    Without row i, the sum of squares around the mean m of l rows decreases by (v_i − m)² l/(l − 1),
+    and the sum around the mean of its class likewise, so no pass over the rows is needed. For a row
+    of weight ω, the decrease is (v_i − m)² ωl/(l − ω).
 
     Parameters
     ----------
@@ -102,17 +100,17 @@ def left_out_scatter(vectors: FloatArray, target: ClassTarget) -> Scatter:
     from_class = (vectors - target.means(vectors)[target.codes]) ** 2
     total = taken.T @ from_mean - taken * n / (n - taken) * from_mean
     rest = sizes - taken
-    alone = rest <= 1e-9 * sizes  # such a row is at the mean of its class, and takes nothing
+    alone = rest <= 1e-9 * sizes  # the only row of its class, at its mean: no decrease
     within = taken.T @ from_class - taken * sizes / np.where(alone, 1.0, rest) * from_class
     within = np.maximum(within, 0.0)
     return Scatter(np.maximum(total - within, 0.0) / (n - taken), within / (n - taken))
 
 
 def is_visible(scatter: Scatter) -> NDArray[np.bool_]:
-    """Return which base kernels vary over the labelled rows at all.
+    """Return which base kernels vary over the labelled rows.
 
-    One that does not adds the same to the distances of a row to all labelled rows. No weight of
-    it changes what a classifier learns from them.
+    A constant base kernel adds the same number to the distances of a row to all labelled rows, so
+    its weight does not change a classifier.
 
     Parameters
     ----------
@@ -124,10 +122,10 @@ def is_visible(scatter: Scatter) -> NDArray[np.bool_]:
 
 
 def critical_alpha(scatter: Scatter) -> FloatArray:
-    """Return the largest f_r/g_r: above it f − αg < 0 everywhere, and Eq. (16) is a maximum.
+    """Return the largest f_r/g_r. For larger α all f − αg < 0, and Eq. (16) is a maximum.
 
     It is also the supremum of tr S_b / tr S_w over all μ. Kernels with g = 0 have no such α and
-    are left aside; 0 where there are no others.
+    are ignored; the result is 0 if there are no others.
 
     Parameters
     ----------
@@ -150,25 +148,25 @@ def closed_form(scatter: Scatter, alpha: float | FloatArray, total: float = 1.0)
     alpha : float or ndarray that broadcasts to f
         α, the weight of the scatter within classes.
     total : float, default=1.0
-        c, what μ sums to.
+        c, the sum of μ.
 
     Returns
     -------
     ndarray of shape (..., n_kernels)
-        μ, of either sign: the kernel depends on μ² only.
+        μ, of either sign, because the kernel depends on μ² only.
 
     Notes
     -----
-    Two kinds of zero entries must not be divided by.
+    There are two kinds of entries with f − αg = 0.
 
-    Where f = g = 0 the labelled rows do not see the base kernel. Taken literally, the limit of
-    Eq. (16) puts all weight there, where nothing can be learned. Such entries get μ = 0, and the
-    sum is over the others.
+    If f = g = 0, the base kernel is constant on the labelled rows. The limit of Eq. (16) would give
+    it all weight, although nothing can be learned from it. Such entries get μ = 0, and the sum is
+    over the others.
 
-    Where f = αg > 0, the limit of Eq. (16) puts all weight on this entry, and shares it equally
-    among several of them.
+    If f = αg > 0, the limit of Eq. (16) gives this entry all weight, or equal shares of it to
+    several such entries.
 
-    Where 1ᵀD⁻¹1 = 0 there is no stationary point, and μ = 0.
+    If 1ᵀD⁻¹1 = 0, there is no stationary point, and μ = 0.
     """
     visible = is_visible(scatter)
     slopes = np.where(visible, scatter.between - alpha * scatter.within, 1.0)
@@ -181,13 +179,13 @@ def closed_form(scatter: Scatter, alpha: float | FloatArray, total: float = 1.0)
 
 
 def is_maximum(scatter: Scatter, alpha: float) -> bool:
-    """Return whether Eq. (16) maximises Q on 1ᵀμ = c, and is not just a stationary point.
+    """Return whether Eq. (16) maximizes Q on 1ᵀμ = c, and is not only a stationary point.
 
-    It does if D = diag(f − αg) is negative on 1⊥. With all d_r ≤ 0 that is so. With two entries
-    d_r > 0 or d_r > 0 = d_s it is not, along e_r − e_s. With one positive entry and all others
-    negative, the bordered matrix [[0, 1ᵀ], [1, D]] has one more positive and one more negative
-    eigenvalue than D on 1⊥, and those of D and −1ᵀD⁻¹1 together; so D is negative on 1⊥ exactly
-    if Σ 1/d_r > 0.
+    It does if D = diag(f − αg) is negative on 1⊥. This holds if all d_r ≤ 0. It does not hold,
+    along e_r − e_s, for two entries d_r, d_s > 0 or d_r > 0 = d_s. With one positive entry and all
+    others negative, the bordered matrix [[0, 1ᵀ], [1, D]] has one more positive and one more
+    negative eigenvalue than D on 1⊥. Its signs are also those of D and −1ᵀD⁻¹1 together. So D is
+    negative on 1⊥ if and only if Σ 1/d_r > 0.
 
     Parameters
     ----------
@@ -205,7 +203,7 @@ def is_maximum(scatter: Scatter, alpha: float) -> bool:
 
 
 def ratio(scatter: Scatter, weights: FloatArray) -> FloatArray:
-    """Return tr S_b / tr S_w of Σ w_r K_r; infinite where the latter is 0, and 0 where both are.
+    """Return tr S_b / tr S_w of Σ w_r K_r; infinite if tr S_w is 0, and 0 if both are 0.
 
     Parameters
     ----------
@@ -221,11 +219,11 @@ def ratio(scatter: Scatter, weights: FloatArray) -> FloatArray:
 
 
 def spectral_alignment(vectors: FloatArray, columns: FloatArray) -> FloatArray:
-    """Return the weights w of Σ w_r v_r v_rᵀ that align best with TTᵀ, [Cristianini02]_.
+    """Return the weights w of Σ w_r v_r v_rᵀ with the largest alignment with TTᵀ [Cristianini02]_.
 
-    The alignment Σ w_r ‖Tᵀv_r‖² / (‖w‖ ‖TTᵀ‖) is largest for w_r ∝ ‖Tᵀv_r‖². Rows without a
-    label are 0 in T, so only the labelled rows are needed. With T the class scores, w = l² f:
-    alignment looks at the scatter between classes alone.
+    The alignment Σ w_r ‖Tᵀv_r‖² / (‖w‖ ‖TTᵀ‖) is largest for w_r ∝ ‖Tᵀv_r‖². Unlabelled rows are
+    0 in T, so only the labelled rows are needed. If T are the class scores, w = l² f: alignment
+    depends on the scatter between classes alone.
 
     Parameters
     ----------
@@ -243,12 +241,12 @@ def resolve_alpha(alpha: float | str, scatter: Scatter) -> FloatArray:
     critical = critical_alpha(scatter)
     if factor is None:
         return np.full_like(critical, float(alpha))
-    # Where no direction has any scatter within classes, any α says the same.
+    # If no direction has any scatter within classes, α has no effect.
     return np.where(critical > 0, factor * critical, 1.0)
 
 
 def critical_factor(alpha: Any) -> float | None:
-    """Return the factor of an α written ``"2*critical"``, None for a number; or raise."""
+    """Return the factor of an α such as ``"2*critical"``, None for a number; or raise an error."""
     if not isinstance(alpha, str):
         check_number("alpha of class separability", alpha, positive=True)
         return None
@@ -265,18 +263,9 @@ def critical_factor(alpha: Any) -> float | None:
     return value
 
 
-def check_cap(cap: Any) -> None:
-    """Raise a clear error if the largest multiple of an average weight is not one."""
-    if not (isinstance(cap, Real) and 1 <= float(cap) < np.inf):
-        raise InvalidInputError(
-            "The cap of class separability must be a finite number of at least 1, how many times "
-            f"its plain weight a kernel may have. Got {cap!r}."
-        )
-
-
 @dataclass(frozen=True)
 class SeparabilityProgram(Program):
-    """Scatter between and within classes, per kernel.
+    """The scatter of each kernel between and within classes.
 
     Attributes
     ----------
@@ -299,18 +288,19 @@ class SeparabilityProgram(Program):
 class Separability(Criterion):
     """Scatter between the classes relative to the scatter within them [Yeung06]_.
 
-    Its solvers are ``"closed_form"``, Eq. (16), the maximum of tr S_b − α tr S_w with weights μ²
-    and 1ᵀμ given, and ``"dinkelbach"``, the largest tr S_b / tr S_w of all weights with an upper
+    The solver ``"closed_form"`` maximizes tr S_b − α tr S_w over weights μ² with given 1ᵀμ,
+    Eq. (16). The solver ``"dinkelbach"`` maximizes tr S_b / tr S_w over weights with an upper
     limit.
 
     Parameters
     ----------
     alpha : float or str, default=1e4
         The α of ``"closed_form"``, positive. ``"2*critical"`` is twice the α above which the
-        closed form is a maximum for certain: the nearer to it, the fewer kernels matter.
+        closed form is certainly a maximum. The closer α is to this value, the fewer kernels have
+        an effect.
     cap : float, default=2.0
-        ``"dinkelbach"`` gives a kernel at most this many times the weight it has in the plain
-        average; at least 1, which is the plain average. Without a limit the best is one kernel.
+        The maximal factor of ``"dinkelbach"`` on the weight of a kernel in the plain average; at
+        least 1, which gives the plain average. Without a limit, a single kernel is optimal.
 
     Examples
     --------
@@ -335,7 +325,7 @@ class Separability(Criterion):
 
     def __post_init__(self) -> None:
         critical_factor(self.alpha)
-        check_cap(self.cap)
+        check_number("cap of class separability", self.cap, least=1.0)
 
     def program(
         self, bank: Bank, target: Target, regularization: float | None

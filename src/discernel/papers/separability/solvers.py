@@ -1,7 +1,6 @@
-"""Class separability maximised over given kernels: in closed form, or as a ratio.
+"""Solvers of class separability: the closed form of Yeung, Chang and Dai (2006), and the ratio.
 
-The closed form of Yeung, Chang and Dai (2006), and fractional programming, which they name as
-future work.
+The ratio is maximized by fractional programming, which the paper names as future work.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from discernel.programs.solution import Solution, Status, Task
 
 @dataclass(frozen=True)
 class ClosedForm:
-    """Maximise tr S_b − α tr S_w with weights μ², [Yeung06]_ Eq. (16).
+    """Maximize tr S_b − α tr S_w with weights μ², [Yeung06]_ Eq. (16).
 
     Warns
     -----
@@ -61,8 +60,8 @@ class ClosedForm:
         if not maximal:
             warnings.warn(
                 f"The closed form of class separability is not a maximum for alpha={alpha:g}: "
-                "some kernels separate the classes too well for it. Raise alpha above the largest "
-                f"ratio, {float(critical_alpha(scatter)):g}, or use solver='dinkelbach'.",
+                "some kernels separate the classes too well for this alpha. Raise it above the "
+                f"largest ratio, {float(critical_alpha(scatter)):g}, or use solver='dinkelbach'.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -73,7 +72,7 @@ class ClosedForm:
 
 @dataclass(frozen=True)
 class Dinkelbach:
-    """Maximise tr S_b / tr S_w over weights with an upper limit, exactly ([Dinkelbach67]_).
+    """Maximize tr S_b / tr S_w over weights with an upper limit, exactly ([Dinkelbach67]_).
 
     Examples
     --------
@@ -113,7 +112,7 @@ class Fractional(NamedTuple):
     weights : ndarray of shape (..., n_kernels)
         w.
     ratios : tuple of float or of ndarray
-        tr S_b / tr S_w at the start and after each step, never falling.
+        tr S_b / tr S_w at the start and after each step, never decreasing.
     """
 
     weights: FloatArray
@@ -121,29 +120,30 @@ class Fractional(NamedTuple):
 
 
 def dinkelbach(scatter: Scatter, caps: FloatArray, total: float | FloatArray) -> Fractional:
-    """Maximise Σ w_r f_r / Σ w_r g_r over 0 ≤ w ≤ caps, Σ w = total, exactly ([Dinkelbach67]_).
+    """Maximize Σ w_r f_r / Σ w_r g_r over 0 ≤ w ≤ caps, Σ w = total, exactly ([Dinkelbach67]_).
 
-    From the ratio q of the present weights to the weights with the largest Σ w_r (f_r − q g_r),
-    until that is no larger than 0, which proves that no weights have a ratio above q.
+    Each step computes the weights with the largest Σ w_r (f_r − q g_r), where q is the current
+    ratio. If this maximum is not positive, no weights have a ratio above q.
 
     Parameters
     ----------
     scatter : Scatter
-        f and g; axes before the last are problems of their own.
+        f and g; axes before the last are independent problems.
     caps : ndarray that broadcasts to f
-        The upper limits, whose sum is at least ``total``.
+        The upper limits of w, whose sum is at least ``total``.
     total : float or ndarray of shape (..., 1)
-        What w sums to.
+        The sum of w.
 
     Returns
     -------
     Fractional
-        Weights and the path of ratios.
+        Weights, and the ratios of all steps.
 
     Notes
     -----
-    A step is a fractional knapsack: fill up from the largest f_r − q g_r down. Ratios rise
-    strictly and there are finitely many orders to fill up in, so it ends; 3 to 8 steps were seen.
+    A step is a fractional knapsack problem, filled in decreasing order of f_r − q g_r. Ratios
+    increase strictly and there are finitely many orders, so the iteration ends. It took 3 to 8
+    steps in practice.
     """
     caps = np.broadcast_to(caps, scatter.between.shape)
     weights = caps * quotient(total, caps.sum(axis=-1, keepdims=True))
@@ -172,5 +172,5 @@ def _knapsack(values: FloatArray, caps: FloatArray, total: float | FloatArray) -
 
 
 def quotient(total: float | FloatArray, sums: FloatArray) -> FloatArray:
-    """Return total/sums, and 0 where a sum is 0."""
+    """Return total/sums, with 0 for sums that are 0."""
     return np.divide(total, sums, out=np.zeros_like(sums), where=sums > 0)

@@ -1,12 +1,11 @@
-"""The spectrum of one kernel matrix, re-weighted so that the labelled classes lie apart.
+"""New eigenvalues of a kernel matrix that separate the labelled classes.
 
-Yeung, Chang and Dai (2006), and spectral alignment, which they compare with.
+The methods are that of Yeung, Chang and Dai (2006), and spectral alignment, to which they compare.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -25,10 +24,9 @@ from discernel.arrays import (
 )
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank.grams import check_grams
-from discernel.exceptions import InvalidInputError, unknown_choice
+from discernel.exceptions import InvalidInputError, check_number, unknown_choice
 from discernel.papers.separability.criterion import (
     Scatter,
-    check_cap,
     closed_form,
     critical_factor,
     is_maximum,
@@ -41,7 +39,7 @@ from discernel.papers.separability.criterion import (
 from discernel.papers.separability.solvers import dinkelbach, quotient
 from discernel.targets import ClassTarget
 
-#: How a spectrum is re-weighted.
+#: Methods to compute the new eigenvalues.
 Method = Literal["closed_form", "dinkelbach", "alignment"]
 
 #: Eigenvalues below this share of the largest are rounding errors, and two that differ by less
@@ -60,11 +58,11 @@ class Labels:
     target : ClassTarget
         The classes of the labelled rows.
     rows : ndarray of shape (n_labelled,)
-        Their positions.
+        Positions of the labelled rows.
     n_samples : int
-        All rows.
+        The number of all rows.
     weights : SampleWeights, optional
-        How much each of all rows counts. Those of the target may be others.
+        Weights of all rows. The target may have other weights, with class weights.
     """
 
     target: ClassTarget
@@ -86,13 +84,13 @@ class Labels:
         Parameters
         ----------
         y : array-like of shape (n_samples,)
-            Labels. Rows without one are marked by ``unlabelled``, None or NaN.
+            Labels. Unlabelled rows are marked by ``unlabelled``, None or NaN.
         unlabelled : object, default=-1
-            The mark; None if -1 is a class.
+            The mark of unlabelled rows; None if -1 is a class.
         required : bool, default=True
-            Whether there must be rows without label.
+            Whether there must be unlabelled rows.
         weights : SampleWeights, optional
-            How much each row counts.
+            Weights of all rows.
         """
         declared = getattr(getattr(y, "dtype", None), "categories", None)
         y = np.asarray(y)
@@ -100,15 +98,15 @@ class Labels:
             raise InvalidInputError(f"y should be a 1d array of labels. Got shape {y.shape}.")
         if unlabelled is not None and y.dtype.kind in "US" and str(unlabelled) in y:
             raise InvalidInputError(
-                f"Rows without label must be marked by {unlabelled!r} itself or by None, in an "
+                f"Unlabelled rows must be marked by {unlabelled!r} itself or by None, in an "
                 f"array of dtype object. Got an array of text with the label '{unlabelled}'."
             )
         marked = np.array([_is_marked(label, unlabelled) for label in y.tolist()], dtype=bool)
         if required and not marked.any():
             raise InvalidInputError(
-                f"There must be rows without label, marked by {unlabelled!r}, None or NaN: they "
-                f"are what is to be classified. All {len(y)} rows have one. Append the rows to "
-                "be classified, or use an inductive classifier."
+                f"There must be unlabelled rows to classify, marked by {unlabelled!r}, None or "
+                f"NaN. All {len(y)} rows have a label. Append the rows to classify, or use an "
+                "inductive classifier."
             )
         if marked.all():
             raise InvalidInputError(
@@ -132,7 +130,7 @@ class Labels:
 
 
 def _is_marked(label: Any, unlabelled: Any) -> bool:
-    """Whether this is the mark of rows without label: that itself, None, NaN or pandas' NA."""
+    """Return whether a label marks an unlabelled row: the mark itself, None, NaN or NA."""
     if label is None or type(label).__name__ in ("NAType", "NaTType"):
         return True
     if isinstance(label, float) and label != label:
@@ -149,23 +147,23 @@ class ReweighedSpectrum:
     vectors : ndarray of shape (n_samples, n_vectors)
         The leading eigenvectors v_r of the kernel matrix.
     eigenvalues : ndarray of shape (n_vectors,)
-        Their eigenvalues λ_r, falling.
+        Their eigenvalues λ_r, in decreasing order.
     mu : ndarray of shape (n_vectors,)
         μ.
     scatter : Scatter
         f and g of the eigenvectors.
     method : {"closed_form", "dinkelbach", "alignment", "plain"}
-        How μ was found; ``"plain"`` is μ_r = √λ_r.
+        The method of computing μ; ``"plain"`` is μ_r = √λ_r.
     share : float
-        The share of the trace that was asked for.
+        The requested share of the trace.
     alpha : float or None
         The α of the closed form; None for other methods.
     is_maximum : bool or None
-        Whether μ is the maximum of its program; None where there is no program.
+        Whether μ maximizes its program; None if there is no program.
     row_weights : ndarray of shape (n_samples,) or None
-        How much rows count, if not all the same.
+        Sample weights; None if all are equal.
     device : Device or None
-        Where the kernel matrix lay, if it was not NumPy's.
+        The device of the kernel matrix; None for NumPy arrays.
     """
 
     vectors: FloatArray
@@ -181,17 +179,17 @@ class ReweighedSpectrum:
 
     @property
     def matrix(self) -> FloatArray:
-        """K_μ, of shape (n_samples, n_samples); made anew, so that a fitted model stays small.
+        """K_μ, of shape (n_samples, n_samples), computed on access to keep fitted models small.
 
-        An array of the library and on the device of the matrix it was made of.
+        It has the array library and the device of the original kernel matrix.
         """
         device = self.device
         if device is None or device.is_host:
             made = matmul(self.vectors * self.mu**2, self.vectors.T)
             return made if device is None else device.returned(made)
         with device_errors(device):
-            there = device.put(self.vectors * self.mu)
-            return device.xp.matmul(there, there.T)  # type: ignore[no-any-return]
+            scaled = device.put(self.vectors * self.mu)
+            return device.xp.matmul(scaled, scaled.T)  # type: ignore[no-any-return]
 
     @property
     def ratio(self) -> float:
@@ -199,14 +197,15 @@ class ReweighedSpectrum:
         return float(ratio(self.scatter, self.mu**2))
 
     def extend(self, cross: Any) -> Any:
-        """Return K_μ between new rows and those it was made of.
+        """Return K_μ between new rows and the original rows.
 
         Eigenvectors are extended by v_r(x) = k(x, X)v_r / λ_r, which on X is v_r itself.
 
         Parameters
         ----------
         cross : array of shape (n_rows, n_samples)
-            The original kernel between them. What is returned is of its library and device.
+            The original kernel between new and original rows. The result has the same array
+            library and device.
         """
         device, found = check_given(cross), on_host(cross)
         if self.method != "plain":
@@ -219,11 +218,11 @@ class ReweighedSpectrum:
 
 
 class GramSpectrum(NamedTuple):
-    """Eigenvalues, falling, eigenvectors, and where a new eigenvalue begins.
+    """Eigenvalues in decreasing order, eigenvectors, and the first position of each eigenspace.
 
-    Any basis of the eigenvectors of one eigenvalue is as good as another, and LAPACK returns what
-    it likes. Nothing learned may depend on it, so these vectors are kept or left out together and
-    share the mean of f and g: the base kernel is then the projection on the whole eigenspace.
+    The basis of an eigenspace is arbitrary, and depends on LAPACK. The learned kernel must not
+    depend on it, so the vectors of an eigenspace are kept or dropped together and share the mean of
+    f and g. The base kernel is then the projection on the whole eigenspace.
     """
 
     values: FloatArray
@@ -232,10 +231,10 @@ class GramSpectrum(NamedTuple):
 
     @classmethod
     def of(cls, K: FloatArray, weights: SampleWeights | None = None) -> GramSpectrum:
-        """Return the spectrum of a matrix, on rows that are repeated as often as they count."""
+        """Return the spectrum of a kernel matrix, with weighted rows."""
         if weights is not None:
             K = weights.scale_both(K.copy())
-        # All are wanted, and many may be equal: "evr", the default, is several times slower.
+        # For all eigenvalues, many of them equal, the default "evr" is several times slower.
         values, vectors = scipy.linalg.eigh(K, driver="evd")
         there = np.flatnonzero(values > _NOISE * values[-1])[::-1]
         values = values[there]
@@ -249,19 +248,19 @@ class GramSpectrum(NamedTuple):
         """Return the fewest leading eigenspaces with a share of the trace."""
         ends = np.append(self.starts[1:], len(self.values))
         sums = np.cumsum(self.values)[ends - 1]
-        # Rounding must not ask for one more than there are.
+        # Because of rounding, the search could return one more than there are.
         n = min(int(np.searchsorted(sums, share * sums[-1] * (1 - 1e-12))) + 1, len(sums))
         return GramSpectrum(
             self.values[: ends[n - 1]], self.vectors[:, : ends[n - 1]], self.starts[:n]
         )
 
     def spread(self, totals: FloatArray) -> FloatArray:
-        """Return totals of the eigenspaces, on the last axis, spread over their eigenvectors."""
+        """Return totals of eigenspaces, on the last axis, divided equally among eigenvectors."""
         sizes = np.diff(np.append(self.starts, len(self.values)))
         return np.asarray(np.repeat(totals / sizes, sizes, axis=-1))
 
     def pooled(self, numbers: FloatArray) -> FloatArray:
-        """Return numbers of the eigenvectors, on the last axis, averaged over each eigenspace."""
+        """Return numbers of eigenvectors, on the last axis, averaged over each eigenspace."""
         return self.spread(np.add.reduceat(numbers, self.starts, axis=-1))
 
 
@@ -277,36 +276,37 @@ def reweigh_spectrum(
 ) -> ReweighedSpectrum:
     """Reweight the leading eigenvectors of a kernel matrix to separate the classes.
 
-    The matrix is that of labelled and unlabelled rows together: labels choose the weights, all
-    rows the eigenvectors.
+    The kernel matrix includes labelled and unlabelled rows: all rows determine the eigenvectors,
+    the labels determine the new eigenvalues.
 
     Parameters
     ----------
     K : array-like of shape (n_samples, n_samples)
         The kernel matrix.
     y : array-like of shape (n_samples,)
-        Labels; -1, None or NaN where there is none.
+        Labels; -1, None or NaN for unlabelled rows.
     method : {"closed_form", "dinkelbach", "alignment"}, default="closed_form"
-        ``"closed_form"`` is Eq. (16) of [Yeung06]_ with c = Σ √λ_r. ``"dinkelbach"`` has the
-        largest tr S_b / tr S_w of all weights with w_r ≤ cap · λ_r and Σ w_r = Σ λ_r.
-        ``"alignment"`` is the spectral alignment of [Cristianini02]_.
+        ``"closed_form"`` is Eq. (16) of [Yeung06]_ with c = Σ √λ_r. ``"dinkelbach"`` maximizes
+        tr S_b / tr S_w over weights with w_r ≤ cap · λ_r and Σ w_r = Σ λ_r. ``"alignment"`` is the
+        spectral alignment of [Cristianini02]_.
     alpha : float or str, default=1e4
-        The α of ``"closed_form"``: a number, or a multiple such as ``"2*critical"`` of the one
-        above which it is a maximum for certain.
+        The α of ``"closed_form"``: a number, or a multiple such as ``"2*critical"`` of the α
+        above which it is certainly a maximum.
     cap : float, default=2.0
-        The limit of ``"dinkelbach"``; 1 leaves the eigenvalues as they are, and without a limit
-        one eigenvector alone is best.
+        The limit of ``"dinkelbach"``. 1 keeps the eigenvalues; without a limit, a single
+        eigenvector is optimal.
     share : float, default=0.8
-        The share of the trace that the eigenvectors kept have. With 1, the last eigenvectors,
-        which are noise and small on the labelled rows, get most of the weight, and little is left
-        of the kernel.
+        The share of the trace in the eigenvectors that are kept. With 1, the last eigenvectors,
+        which are noise and small on the labelled rows, get most of the weight, and the kernel is
+        mostly lost.
     unlabelled : object, default=-1
-        The mark of rows without label; None if -1 is a class.
+        The mark of unlabelled rows; None if -1 is a class.
 
     Returns
     -------
     ReweighedSpectrum
-        Its ``matrix`` is for any method that takes kernel matrices. It lies where K does.
+        The learned kernel. Its ``matrix``, on the device of K, is for methods that take kernel
+        matrices.
 
     Examples
     --------
@@ -321,7 +321,7 @@ def reweigh_spectrum(
     ((178, 178), 10, True)
     """
     check_rule(method, alpha, cap)
-    check_share(share)
+    check_number("share of the trace", share, positive=True, most=1.0)
     check_given(K, y)
     device = device_of(K)
     labels = Labels.from_partial(on_host(y), unlabelled)
@@ -345,7 +345,7 @@ def reweigh(
     cap: float,
     share: float,
 ) -> ReweighedSpectrum:
-    """Re-weigh what is kept of a spectrum."""
+    """Return new eigenvalues for the leading part of a spectrum."""
     values, vectors, _ = spectrum
     known = vectors[labels.rows]
     scatter = Scatter(*map(spectrum.pooled, vector_scatter(known, labels.target)))
@@ -379,12 +379,12 @@ def spectral_weights(
     alpha: float | str,
     cap: float,
 ) -> FloatArray:
-    """Return μ² of shape (..., n_vectors); ``aligned`` is what spectral alignment gives."""
+    """Return μ² of shape (..., n_vectors); ``aligned`` are the weights of spectral alignment."""
     if method == "closed_form":
         numbers = resolve_alpha(alpha, scatter)[..., None]
         return closed_form(scatter, numbers, float(np.sqrt(spectrum.values).sum())) ** 2
     if method == "dinkelbach":
-        # Whole eigenspaces: a knapsack would fill up one vector after the other.
+        # By eigenspaces, because a knapsack would fill one eigenvector after the other.
         spaces = Scatter(*(numbers[..., spectrum.starts] for numbers in scatter))
         seen = np.add.reduceat(spectrum.values, spectrum.starts) * is_visible(spaces)
         found = dinkelbach(spaces, cap * seen, seen.sum(axis=-1, keepdims=True)).weights
@@ -400,29 +400,19 @@ def alignment_columns(target: ClassTarget) -> FloatArray:
 
 
 def left_out_alignment(known: FloatArray, target: ClassTarget, between: FloatArray) -> FloatArray:
-    """Return the result of spectral alignment without each labelled row in turn."""
+    """Return the weights of spectral alignment without each labelled row in turn."""
     if target.n_classes != 2:
-        return between  # with the class scores, the weights are those of f
+        return between  # for class scores, the weights are proportional to f
     signed = (target.signs * target.row_weights.values)[:, None] * known
     return np.asarray((signed.sum(axis=0) - signed) ** 2)
 
 
-# ---- what to choose --------------------------------------------------------------------------
-
-
-def check_share(share: Any) -> float:
-    """Return a share of the trace, or raise a clear error."""
-    if not (isinstance(share, Real) and 0 < float(share) <= 1):
-        raise InvalidInputError(
-            "The share of the trace to be kept must be a number above 0 and at most 1, or 'auto' "
-            f"where it is to be chosen. Got {share!r}."
-        )
-    return float(share)
+# ---- checks ----------------------------------------------------------------------------------
 
 
 def check_rule(method: Any, alpha: Any, cap: Any) -> None:
-    """Raise a clear error if a spectrum cannot be re-weighted this way."""
+    """Raise a clear error if the method or its options are invalid."""
     if method not in get_args(Method):
         raise unknown_choice("method of class separability", method, list(get_args(Method)))
     critical_factor(alpha)
-    check_cap(cap)
+    check_number("cap of class separability", cap, least=1.0)

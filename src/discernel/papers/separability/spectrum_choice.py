@@ -1,4 +1,4 @@
-"""The choice of a kernel and its re-weighting by predictions for left-out labelled rows."""
+"""The choice of a kernel and its new eigenvalues, by leave-one-out on the labelled rows."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray, matmul
+from discernel.exceptions import check_number
 from discernel.papers.separability.criterion import ALPHA, Scatter, left_out_scatter
 from discernel.papers.separability.spectrum import (
     GramSpectrum,
@@ -16,26 +17,26 @@ from discernel.papers.separability.spectrum import (
     Method,
     ReweighedSpectrum,
     check_rule,
-    check_share,
     left_out_alignment,
     reweigh,
     spectral_weights,
 )
 from discernel.targets import ClassTarget
 
-#: Shares of the trace that are tried.
+#: Candidates for the share of the trace.
 SHARES: tuple[float, ...] = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
-#: α that are tried: the paper's, and one that sets the best directions clearly apart.
+#: Candidates for α: that of the paper, and one that gives the best directions clearly more weight.
 ALPHAS: tuple[float | str, ...] = (ALPHA, "2*critical")
-#: The plain kernel is given up for one that is right more often on the labelled rows, by this many
-#: standard errors: 5 % of chance for one trial ([McNemar47]_, one-sided), more for the best of
-#: many. Without it, choosing cost 1.3 points on wdbc with 20 % labelled, where there is nothing
-#: to gain. Stricter rules gained less on seven sets together, selection nested in folds the same.
+#: The plain kernel is replaced only by one that classifies more labelled rows correctly, by this
+#: many standard errors: a 5 % level for one trial ([McNemar47]_, one-sided), more for the best of
+#: many. Without this rule, selection cost 1.3 points on wdbc with 20 % labelled, where nothing can
+#: be gained. On seven data sets together, stricter rules gained less, and selection nested in folds
+#: the same.
 _CLEARLY = 1.645
 
 
 class Trial(NamedTuple):
-    """One way to re-weigh one kernel, tried on the labelled rows.
+    """A candidate, one kernel with one choice of options, and its score on the labelled rows.
 
     Attributes
     ----------
@@ -46,13 +47,13 @@ class Trial(NamedTuple):
     share : float
         The share of the trace.
     alpha : float, str or None
-        α; None where the method has none.
+        α; None if the method has none.
     hits : ndarray of shape (n_labelled,)
-        Which labelled rows are classified right by the others.
+        Whether each labelled row is classified correctly by the others.
     margin : float
-        How much nearer rows are to their own class than to others, relative, on average.
+        The mean relative difference between the distances to other classes and to the own class.
     weights : ndarray of shape (n_labelled,)
-        How much each labelled row counts.
+        Weights of the labelled rows.
     """
 
     kernel: int
@@ -80,11 +81,11 @@ class Choice(NamedTuple):
     Attributes
     ----------
     spectrum : ReweighedSpectrum
-        The chosen kernel matrix.
+        The learned kernel matrix.
     kernel : int
-        The position of the kernel it was made of.
+        The position of the selected kernel.
     trials : tuple of Trial
-        All that was tried, the chosen one first; empty where there was no choice.
+        All trials, the selected one first; empty if there was only one candidate.
     """
 
     spectrum: ReweighedSpectrum
@@ -103,11 +104,11 @@ def choose_reweighing(
     n_neighbors: int = 1,
     include_plain: bool = True,
 ) -> Choice:
-    """Re-weigh the kernel with the share and the α that classify labelled rows best.
+    """Select the kernel, share and α that classify labelled rows best, and reweight the kernel.
 
-    Every labelled row is classified by its nearest neighbours among the others, with weights
-    found as if it had no label: one that had a say in the weights would be too easy. The plain
-    kernels are tried too, and given up only for something that is clearly better.
+    Every labelled row is classified by its nearest neighbours among the others, with eigenvalues
+    computed without its label; otherwise the estimate would be too optimistic. The plain kernels
+    are candidates too, and are replaced only by a clearly better candidate.
 
     Parameters
     ----------
@@ -124,21 +125,24 @@ def choose_reweighing(
     share : float or "auto", default="auto"
         As in `reweigh_spectrum`; ``"auto"`` tries `SHARES`.
     n_neighbors : int, default=1
-        The neighbours that vote.
+        The number of neighbours.
     include_plain : bool, default=True
-        Whether the plain kernels are tried too.
+        Whether the plain kernels are candidates too.
 
     Returns
     -------
     Choice
-        The chosen matrix, and what was tried.
+        The learned kernel matrix, and all trials.
 
     Notes
     -----
-    One eigendecomposition a kernel, and for every trial two products of n_labelled² · n_vectors.
+    It takes one eigendecomposition for each kernel, and two products of n_labelled² · n_vectors for
+    each trial.
     """
     check_rule(method, ALPHA if alpha == "auto" else alpha, cap)
-    shares = SHARES if share == "auto" else (check_share(share),)
+    shares = SHARES
+    if share != "auto":
+        shares = (check_number("share of the trace", share, positive=True, most=1.0),)
     alphas: Sequence[float | str | None] = (None,)
     if method == "closed_form":
         alphas = ALPHAS if alpha == "auto" else (alpha,)
@@ -169,7 +173,7 @@ def choose_reweighing(
 def _distinct_parts(
     spectrum: GramSpectrum, shares: Sequence[float]
 ) -> list[tuple[GramSpectrum, float]]:
-    """Return the leading parts and their shares, without repetitions."""
+    """Return the distinct leading parts of a spectrum, with their shares."""
     parts = {len(part.values): (part, s) for s in shares for part in [spectrum.leading(s)]}
     return list(parts.values())
 
@@ -184,7 +188,7 @@ def _try(
     cap: float,
     n_neighbors: int,
 ) -> list[Trial]:
-    """Try every α on the leading part of one spectrum."""
+    """Return a trial for every α on the leading part of one spectrum."""
     target = labels.target
     known = spectrum.vectors[labels.rows]
     scatter = Scatter(*map(spectrum.pooled, left_out_scatter(known, target)))
@@ -211,8 +215,8 @@ def _is_clearly_better(trial: Trial, plain: Trial) -> bool:
 
 
 def _left_out_distances(known: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the squared distances of each row to all, with weights of its own."""
-    vectors = known - known.mean(axis=0)  # what all rows share costs digits
+    """Return the squared distances of each row to all others, with its own weights."""
+    vectors = known - known.mean(axis=0)  # avoids cancellation
     weighted = weights * vectors
     distances = matmul(weights, (vectors**2).T)
     distances -= 2.0 * matmul(weighted, vectors.T)
@@ -223,7 +227,7 @@ def _left_out_distances(known: FloatArray, weights: FloatArray) -> FloatArray:
 def _leave_one_out(
     distances: FloatArray, target: ClassTarget, n_neighbors: int
 ) -> tuple[NDArray[np.bool_], float]:
-    """Return which rows the other rows classify right, and the mean relative margin."""
+    """Return which rows are classified correctly by the others, and the mean relative margin."""
     weights = target.row_weights.values
     np.fill_diagonal(distances, np.inf)
     votes = neighbor_votes(
@@ -236,10 +240,10 @@ def _leave_one_out(
     same = target.codes[:, None] == target.codes
     own = np.where(same, distances, np.inf).min(axis=1)
     other = np.where(same, np.inf, distances).min(axis=1)
-    # A row that is its class has none to be near to.
+    # The only row of a class has no neighbour of its own class.
     relative = np.where(np.isinf(own), -1.0, 0.0)
-    there = np.isfinite(own) & (own + other > 0)
-    relative[there] = (other[there] - own[there]) / (other[there] + own[there])
+    exists = np.isfinite(own) & (own + other > 0)
+    relative[exists] = (other[exists] - own[exists]) / (other[exists] + own[exists])
     hits = votes.argmax(axis=1) == target.codes
     return hits, float(np.average(relative, weights=weights))
 
@@ -251,20 +255,20 @@ def neighbor_votes(
     n_neighbors: int,
     weights: FloatArray | None = None,
 ) -> FloatArray:
-    """Return how many of the nearest neighbours are of each class, of shape (n_rows, n_classes).
+    """Return the number of nearest neighbours of each class, of shape (n_rows, n_classes).
 
     Parameters
     ----------
     distances : ndarray of shape (n_rows, n_samples)
-        Distances, or what is in the same order. Of equal ones the first samples are nearer.
+        Distances, or numbers in the same order. Ties go to the first samples.
     codes : ndarray of shape (n_samples,)
         The classes of the samples.
     n_classes : int
         The number of classes.
     n_neighbors : int
-        The neighbours that vote.
+        The number of neighbours.
     weights : ndarray of shape (n_samples,), optional
-        What the vote of each sample counts; 1 by default.
+        Weights of the samples; 1 by default.
     """
     if n_neighbors == 1:
         nearest = distances.argmin(axis=1)[:, None]

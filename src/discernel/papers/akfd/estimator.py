@@ -1,4 +1,4 @@
-"""A-KFD: a Fisher discriminant that weighs its kernels, by Fung, Dundar, Bi and Rao (2004)."""
+"""The A-KFD classifier of Fung, Dundar, Bi and Rao (2004)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from discernel.estimators.base import (
 )
 from discernel.exceptions import (
     ConvergenceWarning,
-    InvalidInputError,
     caller_stacklevel,
     check_count,
     check_number,
@@ -29,25 +28,25 @@ from discernel.exceptions import (
 )
 from discernel.learn.training import TrainingRows, check_training
 from discernel.model import Model
-from discernel.papers.akfd.criterion import AKFD, decide, one_against_rest
+from discernel.papers.akfd.criterion import decide, one_against_rest
 from discernel.papers.akfd.solver import Alternation, alternate, choose_nu
 from discernel.programs.simplex import normalize
 from discernel.targets import ClassTarget
 
-#: Where alternations for the choice of ν end. With a tol of 1e-4 and 100 iterations it takes
-#: six times as long and is no better; the paper itself reports 3 to 4 iterations.
+#: Limits of the alternations for the choice of ν. A tolerance of 1e-4 and 100 iterations take six
+#: times as long and are no better; the paper reports 3 to 4 iterations.
 _COARSE_TOL = 1e-2
 _COARSE_MAX_ITER = 10
 
 
 @dataclass(frozen=True, eq=False)
 class AKFDHead(Head):
-    """Which classes have weight, of which scores are.
+    """The head of the A-KFD classifier.
 
     Attributes
     ----------
     seen : ndarray of bool of shape (n_classes,)
-        Whether each class has a row with weight.
+        Whether each class has a row of positive weight, and therefore a score.
     """
 
     seen: NDArray[np.bool_]
@@ -71,11 +70,11 @@ class AKFDFacts:
     nu : float
         The ν used.
     accuracies : dict of float to float
-        The accuracy of every ν in cross-validation.
+        The cross-validated accuracy of every ν.
     found : Alternation
-        What the alternation found.
+        The result of the alternation.
     learned, importances : None
-        It has no `LearnedKernel` and no importances of columns.
+        A-KFD has no `LearnedKernel` and no column importances.
     """
 
     names: list[str]
@@ -153,11 +152,10 @@ class AKFDClassifier(ClassifierMixin, BaseKernelEstimator):
 
     _computes_on_device: ClassVar[bool] = False
 
-    classes_ = view("classes", "The labels.")
-    kernel_names_ = view("facts.names", "What the weights belong to.")
+    classes_ = view("classes", "The class labels.")
     kernel_weights_ = view("facts.weights", "The weights of the raw kernels, summing to 1.")
     nu_ = view("facts.nu", "The ν used, given or chosen.")
-    nu_accuracies_ = view("facts.accuracies", "The accuracy of every ν in cross-validation.")
+    nu_accuracies_ = view("facts.accuracies", "The cross-validated accuracy of every ν.")
     dual_coef_ = view("coef", "The coefficients v.")
     intercept_ = view("intercept", "The thresholds, −γ.")
 
@@ -187,7 +185,7 @@ class AKFDClassifier(ClassifierMixin, BaseKernelEstimator):
 
     @property
     def n_iter_(self) -> int:
-        """Pairs of half-steps."""
+        """The number of pairs of half-steps."""
         return int(self.model_.facts.found.n_iter)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, device: Device | None) -> Model:
@@ -245,7 +243,8 @@ class AKFDClassifier(ClassifierMixin, BaseKernelEstimator):
         Returns
         -------
         ndarray of shape (n_rows,) or (n_rows, n_classes)
-            Two classes: the second is predicted above 0. More: the class with the largest.
+            For two classes, the second is predicted above 0. For more classes, the class with the
+            largest score is predicted.
         """
         scores = self._scores(X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
@@ -268,19 +267,17 @@ class AKFDClassifier(ClassifierMixin, BaseKernelEstimator):
         return np.asarray(self.classes_[decide(scores)])
 
     def _scores(self, X: Any) -> FloatArray:
+        """Return the scores of all classes; −∞ for classes that only rows of weight 0 have."""
         scores, seen = self.model_.scores(X), self.model_.head.seen
         if seen.all():
             return scores
-        # Classes without weight are never predicted.
         found = np.full((len(scores), len(seen)), -np.inf)
         found[:, seen] = np.hstack([-scores, scores]) if scores.shape[1] == 1 else scores
         return found
 
     def _check_parameters(self) -> None:
         if not is_word(self.nu, "cv"):
-            if isinstance(self.nu, str):
-                raise InvalidInputError(f"nu must be a number or 'cv'. Got {self.nu!r}.")
-            AKFD(self.nu)
+            check_number("nu of A-KFD, if it is not 'cv',", self.nu, positive=True)
         check_number("tol", self.tol, positive=True)
         check_count("max_iter", self.max_iter)
 
@@ -301,8 +298,8 @@ class AKFDClassifier(ClassifierMixin, BaseKernelEstimator):
     def _warn(self, found: Alternation, nu: float) -> None:
         before, after = found.objectives[-3::2] if found.n_iter > 1 else (np.inf, 1.0)
         warnings.warn(
-            f"The alternation did not settle in {found.n_iter} iterations for nu={nu:g}: its "
-            f"objective last changed by {1.0 - after / before:.1e} of itself, asked for "
+            f"The alternation did not converge in {found.n_iter} iterations for nu={nu:g}: the "
+            f"last relative change of its objective is {1.0 - after / before:.1e}, asked for "
             f"{self.tol:.1e}. Raise max_iter or tol.",
             ConvergenceWarning,
             stacklevel=caller_stacklevel(),

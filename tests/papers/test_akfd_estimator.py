@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, minmax_scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from discernel.estimators.akfd import AKFDClassifier
+from discernel import AKFDClassifier
 from discernel.exceptions import ConvergenceWarning, InvalidGramError, InvalidInputError
 from discernel.kernels import RBF, Linear
 from discernel.papers.akfd.criterion import one_against_rest
@@ -179,8 +179,11 @@ def test_stopping_early_warns_and_says_what_to_do(cancer):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"nu": "loo"}, r"nu must be a number or 'cv'. Got 'loo'"),
-        ({"nu": -1}, r"ν must be a positive, finite number. Got nu=-1"),
+        (
+            {"nu": "loo"},
+            r"nu of A-KFD, if it is not 'cv', must be a positive, finite number. Got 'loo'",
+        ),
+        ({"nu": -1}, r"nu of A-KFD.* must be a positive, finite number. Got -1"),
         ({"tol": 0}, r"tol must be a positive, finite number. Got 0"),
         ({"max_iter": 0}, r"max_iter must be an integer of at least 1. Got 0"),
         ({"kernels": []}, r"non-empty list of kernels"),

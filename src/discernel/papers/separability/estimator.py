@@ -1,4 +1,4 @@
-"""A kernel learned from labelled and unlabelled rows, by Yeung, Chang and Dai (2006)."""
+"""The semi-supervised classifier of Yeung, Chang and Dai (2006)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from discernel.papers.separability.spectrum_choice import (
 )
 from discernel.targets import ClassTarget, labels_without_weight
 
-#: σ² of the default kernels, in units of the mean squared distance.
+#: σ² of the default kernels, relative to the mean squared distance.
 _SQUARED_WIDTHS = (0.125, 0.25, 0.5, 1.0, 2.0)
 
 
@@ -51,7 +51,7 @@ def _final_has(method: str) -> Any:
 
 
 class _Neighbors(ClassifierMixin, BaseEstimator):
-    """The nearest neighbours by a kernel matrix; of rows and classes that tie, the first."""
+    """Nearest neighbours by a kernel matrix; the first of equally near rows and classes wins."""
 
     def __init__(self, n_neighbors: int = 1) -> None:
         self.n_neighbors = n_neighbors
@@ -63,7 +63,7 @@ class _Neighbors(ClassifierMixin, BaseEstimator):
         return self
 
     def predict_proba(self, K: FloatArray) -> FloatArray:
-        ranks = self._squares - 2.0 * K  # d²(x, z) − k(x, x), which has the same order in a row
+        ranks = self._squares - 2.0 * K  # d²(x, z) − k(x, x) has the same order as d²(x, z)
         n_classes, k = len(self.classes_), self.n_neighbors
         votes = neighbor_votes(ranks, self._codes, n_classes, k, self._weights)
         return np.asarray(votes / votes.sum(axis=1, keepdims=True))
@@ -74,7 +74,7 @@ class _Neighbors(ClassifierMixin, BaseEstimator):
 
 @dataclass(frozen=True, eq=False)
 class SpectrumHead(Head):
-    """A learned kernel between rows and the labelled ones, and what classifies by it.
+    """The head of the separability classifier: a learned kernel, and a classifier that uses it.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class SpectrumHead(Head):
     rows : array-like or None
         The training rows; None for precomputed kernels.
     labelled : ndarray of int
-        Those with labels.
+        Positions of the labelled rows.
     spectrum : ReweighedSpectrum
         The learned kernel matrix.
     estimator : estimator
@@ -97,21 +97,21 @@ class SpectrumHead(Head):
     estimator: Any
 
     def learned(self, X: Any) -> FloatArray:
-        """Return the learned kernel between rows, as kernels take them, and the labelled ones."""
+        """Return the learned kernel between encoded rows and the labelled training rows."""
         cross = self.kernel(X, self.rows)
         return np.ascontiguousarray(self.spectrum.extend(cross)[:, self.labelled])
 
 
 @dataclass(frozen=True, eq=False)
 class SpectrumFacts:
-    """Facts about a fit of a re-weighted kernel.
+    """Facts about a fit of a reweighted kernel.
 
     Attributes
     ----------
     name : str
-        The name of the chosen kernel.
+        The name of the selected kernel.
     trials : tuple of Trial
-        What was tried on the labelled rows.
+        All candidates with their scores on the labelled rows.
     transduction : ndarray of shape (n_samples,)
         The classes of all training rows.
     """
@@ -215,15 +215,15 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelEstimator):
 
     _computes_on_device: ClassVar[bool] = False
 
-    classes_ = view("classes", "The labels.")
-    kernel_ = view("head.kernel", "The chosen kernel, before it was re-weighted.")
-    kernel_name_ = view("facts.name", "Its name.")
+    classes_ = view("classes", "The class labels.")
+    kernel_ = view("head.kernel", "The selected kernel, before reweighting.")
+    kernel_name_ = view("facts.name", "The name of the selected kernel.")
     spectrum_ = view("head.spectrum", "The learned kernel matrix.")
     mu_ = view("head.spectrum.mu", "μ, the square roots of the eigenvalues.")
-    share_ = view("head.spectrum.share", "The share of the trace, given or chosen.")
-    alpha_ = view("head.spectrum.alpha", "α, given or chosen; None where there is none.")
-    is_maximum_ = view("head.spectrum.is_maximum", "Whether μ is the maximum, or None.")
-    trials_ = view("facts.trials", "What was tried on the labelled rows.")
+    share_ = view("head.spectrum.share", "The share of the trace, given or selected.")
+    alpha_ = view("head.spectrum.alpha", "α, given or selected; None for other methods.")
+    is_maximum_ = view("head.spectrum.is_maximum", "Whether μ maximizes its program, or None.")
+    trials_ = view("facts.trials", "All candidates with their scores on the labelled rows.")
     transduction_ = view("facts.transduction", "The classes of all training rows.")
     estimator_ = view("head.estimator", "The fitted classifier.")
 
@@ -257,11 +257,11 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelEstimator):
         self.class_weight = class_weight
 
     def _candidates(self) -> Any:
-        """Return the kernels as the user gave them, Gaussian by default."""
+        """Return the candidate kernels, as given by the user; Gaussian by default."""
         return "rbf" if is_word(self.kernels, "auto") else self.kernels
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, device: Device | None) -> Model:
-        """Return the model of a fit: learn the kernel and classify all rows."""
+        """Return the model of a fit, which learns the kernel and classifies all rows."""
         check_count("n_neighbors", self.n_neighbors)
         training, labels, classes = self._check_partial(X, y, sample_weight)
         target = labels.target
@@ -276,7 +276,7 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelEstimator):
             head = SpectrumHead(chosen, rows, labels.rows, spectrum, final)
             found = np.asarray(final.predict(head.learned(training.X)))
         reader = replace(training.reader, kernels=[chosen])
-        if training.places is not None:  # rows without weight are classified as new ones
+        if training.places is not None:  # rows of weight 0 are classified like new rows
             every = np.empty(_num_samples(X), dtype=classes.dtype)
             absent = np.setdiff1d(np.arange(len(every)), training.places)
             every[training.places] = found
@@ -289,7 +289,7 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelEstimator):
     def _learn_kernel(
         self, training: TrainingRows, labels: Labels
     ) -> tuple[Kernel, str, tuple[Trial, ...], ReweighedSpectrum, FloatArray]:
-        """Return the chosen kernel, its name, what was tried, its spectrum and the matrix."""
+        """Return the selected kernel, its name, all trials, its spectrum and its matrix."""
         grams, names = training.grams()
         choice = choose_reweighing(
             grams,
@@ -309,13 +309,13 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelEstimator):
     def _check_partial(
         self, X: Any, y: Any, sample_weight: Any
     ) -> tuple[TrainingRows, Labels, NDArray[Any]]:
-        """Return the rows with their kernels, the labels there are, and all classes, checked."""
+        """Return checked rows with their kernels, the known labels, and all classes."""
         if y is None:
-            check_training(self, X, None)  # says what scikit-learn says
-        # Categories say which classes there should be, and an array of them would not.
+            check_training(self, X, None)  # raises the error of scikit-learn
+        # A categorical y declares its classes, which an array of its values would not.
         declares = hasattr(getattr(y, "dtype", None), "categories")
         given = y if declares else column_or_1d(y, warn=True)
-        positions = np.arange(_num_samples(given))  # what stands for labels is checked here
+        positions = np.arange(_num_samples(given))  # in place of labels, which are checked below
         training = check_training(self, X, positions, sample_weight, labels=False)
         if training.places is not None:
             absent = labels_without_weight(given, training.y, self.unlabelled)
@@ -331,7 +331,7 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelEstimator):
         return training, replace(labels, target=target.seen), target.classes
 
     def _final(self, target: ClassTarget) -> Any:
-        """Return the classifier to be fitted to the labelled rows."""
+        """Return the unfitted classifier for the labelled rows, or raise a clear error."""
         weights, n_labelled = target.sample_weights, target.n_samples
         if self.estimator is not None:
             if getattr(self.estimator, "kernel", "precomputed") != "precomputed":
@@ -341,9 +341,9 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelEstimator):
                 )
             if weights is not None and not has_fit_parameter(self.estimator, "sample_weight"):
                 raise InvalidInputError(
-                    "The estimator must take sample_weight where rows or classes have weights. "
+                    "The estimator must accept sample_weight if rows or classes have weights. "
                     f"{type(self.estimator).__name__} does not. Leave the weights out, or use "
-                    "another one."
+                    "another estimator."
                 )
             return clone(self.estimator)
         if self.n_neighbors > n_labelled:
@@ -354,6 +354,7 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelEstimator):
         return _Neighbors(self.n_neighbors)
 
     def _learned(self, X: Any) -> FloatArray:
+        """Return the learned kernel between new rows and the labelled training rows."""
         model = self.model_
         rows = model.reader.read(X)
         with blas_threads(len(model.facts.transduction)):
@@ -379,7 +380,7 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelEstimator):
     @available_if(_final_has("predict_proba"))  # type: ignore[untyped-decorator]
     @like_input
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return the probability of each class, where the classifier has any.
+        """Return the class probabilities of each row, if the classifier has them.
 
         Parameters
         ----------
@@ -389,7 +390,7 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelEstimator):
         Returns
         -------
         ndarray of shape (n_rows, n_classes)
-            Rows sum to 1. Of nearest neighbours, the share of the votes.
+            Rows sum to 1. For nearest neighbours, the shares of the votes.
         """
         learned = self._learned(X)
         found = self.estimator_.predict_proba(learned)

@@ -213,7 +213,7 @@ def test_estimator_refuses(wine, options, message):
 
 def test_labels_that_leave_nothing_to_do_or_to_learn_are_refused(wine):
     X, partial, y = wine
-    with pytest.raises(InvalidInputError, match=r"must be rows without label.*All 178 rows"):
+    with pytest.raises(InvalidInputError, match=r"must be unlabelled rows.*All 178 rows"):
         SeparabilityClassifier().fit(X, y)
     with pytest.raises(InvalidInputError, match=r"at least two classes.*Got none"):
         SeparabilityClassifier().fit(X, np.full(len(y), -1))
