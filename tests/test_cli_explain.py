@@ -132,7 +132,7 @@ def test_sources_have_importances_with_spread_and_contributions():
     ("words", "message"),
     [
         (["t.csv", "--row", "91"], "A row must be one of 1 to 90. Got 91."),
-        (["--row", "1"], "--row is a row of DATA. Name a file"),
+        (["--row", "1"], "--row needs DATA. Name a file"),
         (["none.csv"], "does not exist"),
     ],
 )

@@ -102,9 +102,9 @@ def test_columns_that_a_file_does_not_have_are_named(capsys):
     ("words", "said"),
     [
         (["model.skops", "--to", "model.txt"], "must end with .onnx or .py"),
-        (["model.skops", "--to", "scorer.py", "--float32"], "--float32 is for ONNX"),
+        (["model.skops", "--to", "scorer.py", "--float32"], "--float32 works with .onnx only"),
         (["model.skops", "--to", "none/model.onnx"], "folder that is there"),
-        (["none.skops", "--to", "model.onnx"], "There is none at"),
+        (["none.skops", "--to", "model.onnx"], "Found no file at"),
     ],
 )
 def test_what_is_wrong_is_said_on_one_line(model, words, said):

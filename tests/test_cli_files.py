@@ -156,7 +156,7 @@ def test_a_report_says_that_cells_are_still_run():
     with Store(path) as other:
         other.claim(comparison_plan(Data("wine")).cells()[0])
         shown = invoke("report", path, "-o", "page.html")
-    assert re.search(r"note: process \d+ on .* runs 1 more cells now", shown.stderr)
+    assert re.search(r"note: process \d+ on .* is computing 1 more results", shown.stderr)
     assert "note" not in invoke("report", path, "-o", "page.html").stderr
 
 
@@ -470,7 +470,7 @@ def test_a_model_without_any_one_of_its_attributes_is_no_traceback(model, model_
 
 
 @pytest.mark.parametrize(
-    ("number", "words"), [(99, "newer version. Update discernel"), (0, "Fit it again")]
+    ("number", "words"), [(99, "newer version. Update discernel"), (0, "Fit the model again")]
 )
 def test_a_model_of_another_version_says_what_to_do(model, number, words):
     with_schema(model, put("format", whole(number)))

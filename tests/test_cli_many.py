@@ -178,7 +178,7 @@ def test_dates_are_taken_from_one_file_and_from_several(kind):
         write(part, f"data/{i}.{ending}")
     for data, model in ((f"one.{ending}", "one.skops"), ("data", "many.skops")):
         shown = invoke("fit", data, "-t", "kind", "-o", model).output
-        assert "'when' is taken as dates: days" in shown
+        assert "'when' is treated as dates: days" in shown
         columns = read_model(model).origin.columns
         assert columns["when"].startswith("date, as days")
         found = []
@@ -230,7 +230,7 @@ def test_damaged_compressed_text_is_one_line(words, damage):
         (["--target", "nothing"], "Got 'nothing'"),
         ([], "The target must be named"),
         (["--target", "kind", "--drop", "other"], "'other' must be in every part"),
-        (["--target", "kind", "--numeric", "a"], "are for a file that fits into memory"),
+        (["--target", "kind", "--numeric", "a"], "need a single file that fits into memory"),
     ],
 )
 def test_what_cannot_be_fitted_is_one_line(folder, words, expected):

@@ -180,7 +180,7 @@ def test_what_is_no_model_is_not_saved(tmp_path):
     with pytest.raises(ValueError, match="not fitted yet"):
         discernel.save(discernel.KernelDiscriminant(), path)
     own = discernel.MultipleKernelDiscriminant([Function(dot)], **QUICK).fit(X, y)
-    with pytest.raises(InvalidInputError, match=r"must be made of parts of discernel.*dot"):
+    with pytest.raises(InvalidInputError, match=r"must contain only types of discernel.*dot"):
         discernel.save(own, path)
     other = make_pipeline(MinMaxScaler(), discernel.MultipleKernelDiscriminant(**QUICK))
     with pytest.raises(InvalidInputError, match=r"MinMaxScaler.*trusted_types"):
@@ -192,7 +192,7 @@ def test_what_is_no_model_is_not_saved(tmp_path):
 
 @pytest.mark.parametrize(
     ("number", "words"),
-    [(5, r"no longer reads\. Fit it again"), (99, r"a newer version\. Update discernel")],
+    [(5, r"no longer reads\. Fit the model again"), (99, r"a newer version\. Update discernel")],
 )
 def test_files_of_another_format_are_refused(number, words, tmp_path):
     X, y = wine()
@@ -247,4 +247,4 @@ def test_a_regression_is_shown_by_the_command_line_but_predicts_in_python(tmp_pa
     assert CliRunner().invoke(app, ["info", "ridge.skops"]).exit_code == 0
     result = CliRunner().invoke(app, ["predict", "ridge.skops", "wine.csv"])
     assert result.exit_code == 1
-    assert "holds MultipleKernelRidge; use it in Python: discernel.load" in result.stderr
+    assert "contains MultipleKernelRidge; use it in Python: discernel.load" in result.stderr

@@ -1,4 +1,4 @@
-"""Fitting and predicting rows of many files, or of one that is large, a chunk at a time."""
+"""Fit and predict rows of many files, or of one large file, in chunks."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from discernel.rows.open import open_rows
 from discernel.rows.reading import READERS
 from discernel.rows.sources import Source
 
-#: Bytes of a file that is read in chunks.
+#: Files larger than this, in bytes, are read in chunks.
 _LARGE = 200 * 2**20
 
 
 def are_many(data: Sequence[str]) -> bool:
-    """Whether words of the command line mean rows that are read in chunks.
+    """Whether the arguments are data to read in chunks: several files, or one large file.
 
     Parameters
     ----------
@@ -47,30 +47,30 @@ def fit_many(
     target: str | None,
     drop: Sequence[str],
     learner: Learner,
-    told: Callable[[Any], None],
+    report: Callable[[Any], None],
     scheduler: str | None = None,
 ) -> SavedModel:
-    """Return a model fitted to the rows of many files.
+    """Fit a model to the rows of many files.
 
     Parameters
     ----------
     data : sequence of str
         Files, folders or patterns.
     target : str or None
-        The column with the labels; None where its name says so.
+        The column with the labels; None to find it by its name.
     drop : sequence of str
         Columns to leave out.
     learner : Learner
         The settings of the fit.
-    told : callable
-        Called with a `RowProgress`, after every chunk.
+    report : callable
+        Called with a `RowProgress` after each chunk.
     scheduler : str, optional
         The address of a Dask scheduler whose workers read the files.
     """
     columns = open_rows(list(data)).columns or []
     target = find_target(columns, target, data[0])
     with _opened(data, scheduler, target, drop) as source:
-        clf = learner.make(callback=told).fit(source)
+        clf = learner.make(callback=report).fit(source)
     name = Path(data[0].rstrip("/*?[]")).name or data[0]
     names, encoder = source.columns or (), clf.encoder_
     preparation = Preparation.of(names, encoder)
@@ -95,11 +95,11 @@ def fit_many(
 def predict_many(
     model: SavedModel,
     data: Sequence[str],
-    told: Callable[[Any], None],
+    report: Callable[[Any], None],
     scheduler: str | None = None,
     keep: Sequence[str] = (),
 ) -> Iterator[Predictions]:
-    """Yield the predictions of the rows of many files, a chunk at a time.
+    """Yield the predictions for the rows of many files, in chunks.
 
     Parameters
     ----------
@@ -107,12 +107,12 @@ def predict_many(
         The model.
     data : sequence of str
         Files, folders or patterns.
-    told : callable
-        Called with a `RowProgress`, after every chunk.
+    report : callable
+        Called with a `RowProgress` after each chunk.
     scheduler : str, optional
         The address of a Dask scheduler whose workers read the files.
     keep : sequence of str
-        Columns that are handed on.
+        Columns to copy to the output.
     """
 
     def predicted(chunk: Chunk) -> Predictions:
@@ -123,7 +123,7 @@ def predict_many(
         for part in source.map(predicted):
             yield part
             done += len(part.labels)
-            told(RowProgress(0, 1, done, total))
+            report(RowProgress(0, 1, done, total))
 
 
 @contextmanager
@@ -133,7 +133,7 @@ def _opened(
     target: str | None = None,
     drop: Sequence[str] = (),
 ) -> Iterator[Source]:
-    """Open files here, or on the workers of a scheduler."""
+    """Open files in this process, or on the workers of a Dask scheduler."""
     source = open_rows(list(data), target, drop=drop)
     if scheduler is None:
         yield source

@@ -150,9 +150,9 @@ class BaseKernelDiscriminant(
         source = open_rows(X, y, weights=sample_weight)
         if bank.kind != "distributed":
             return source, None, None
-        from discernel.rows.dask import gathered
+        from discernel.rows.dask import load_chunks
 
-        return gathered(source)  # of which every worker will have all
+        return load_chunks(source)  # of which every worker will have all
 
     def partial_fit(
         self,
