@@ -221,6 +221,11 @@ def load(path: str | Path) -> Any:
 # ---- models on the command line ----------------------------------------------------------------
 
 
+def _first_encoder(pipeline: Pipeline) -> TableEncoder | None:
+    """Return the first step of a pipeline if it is a `TableEncoder`; otherwise None."""
+    return pipeline[0] if isinstance(pipeline[0], TableEncoder) else None
+
+
 @dataclass(frozen=True)
 class SavedModel:
     """A fitted pipeline, and the columns of the files that it predicts.
@@ -248,8 +253,13 @@ class SavedModel:
     @property
     def columns(self) -> list[str]:
         """The column of the table for each column that the last step of the pipeline gets."""
-        names, first = list(self.preparation.columns), self.pipeline[0]
-        return [names[i] for i in first.source] if isinstance(first, TableEncoder) else names
+        names, encoder = list(self.preparation.columns), _first_encoder(self.pipeline)
+        return names if encoder is None else [names[i] for i in encoder.source]
+
+    @property
+    def encoder(self) -> TableEncoder | None:
+        """The encoder of the table: the first step of the pipeline, or part of the estimator."""
+        return _first_encoder(self.pipeline) or self.pipeline[-1].model_.reader.encoder
 
     def describe(self) -> ModelFacts:
         """Return the facts about the model, as plain data."""
@@ -299,8 +309,8 @@ def _from_python(model: Any, name: str) -> SavedModel:
     """Return the `SavedModel` of a model that was saved in Python."""
     learner = _learner(model)
     pipeline = Pipeline([("model", model)]) if learner is model else model
-    reader, first = learner.model_.reader, pipeline[0]
-    encoder = first if isinstance(first, TableEncoder) else reader.encoder
+    reader = learner.model_.reader
+    encoder = _first_encoder(pipeline) or reader.encoder
     names = getattr(pipeline, "feature_names_in_", None)
     if names is None:
         names = [f"column {i}" for i in range(reader.n_features or 0)]

@@ -121,6 +121,7 @@ def explain_rows(
     found = contributions(model.pipeline, X)
     names, values = _by_column(model, found)
     shares, labels = model.pipeline.predict_proba(X), model.pipeline.predict(X)
+    predicted = labels.tolist()
     alike = _similar(model, X, n_similar)
     classes = [str(label) for label in model.pipeline.classes_]
     explained = []
@@ -131,7 +132,7 @@ def explain_rows(
             {
                 "row": position + 1,
                 "identifiers": _named(rows.kept.columns, rows.kept.iloc[position]),
-                "predicted": labels[i].item() if hasattr(labels[i], "item") else labels[i],
+                "predicted": predicted[i],
                 "probabilities": _named(classes, shares[i]),
                 "score": score.value,
                 "score_is": score.kind + score.whose,
@@ -149,7 +150,7 @@ def explain_rows(
 
 def _named(names: Any, values: Any) -> dict[str, Any]:
     """Return plain values by name; None for missing values."""
-    plain = [value.item() if hasattr(value, "item") else value for value in values]
+    plain = [value.item() if isinstance(value, np.generic) else value for value in values]
     missing = [value is None or value != value for value in plain]
     pairs = zip(names, plain, missing, strict=True)
     return {str(name): None if absent else value for name, value, absent in pairs}
@@ -177,7 +178,7 @@ def _similar(model: SavedModel, X: Any, n: int) -> list[list[dict[str, Any]]]:
     The lists are empty if the model does not keep training rows.
     """
     rows: list[list[dict[str, Any]]] = [[] for _ in range(len(X))]
-    whole = getattr(model.pipeline[-1], "streamed_", None) is None
+    whole = model.pipeline[-1].model_.facts.streamed is None
     for side, most in (("for", n), ("against", n // 2)):
         if most == 0:
             continue
@@ -187,13 +188,13 @@ def _similar(model: SavedModel, X: Any, n: int) -> list[list[dict[str, Any]]]:
             return rows
         labels = np.full(found.indices.shape, None) if found.labels is None else found.labels
         for row, *each in zip(
-            rows, found.indices, found.similarity, found.support, labels, strict=True
+            rows, found.indices, found.similarity, found.support, labels.tolist(), strict=True
         ):
             row += [
                 {
                     "training_row": int(index) + 1 if whole else None,
                     "similarity": float(alike),
-                    "class": label.item() if hasattr(label, "item") else label,
+                    "class": label,
                     "speaks": side,
                     "support": float(support),
                 }

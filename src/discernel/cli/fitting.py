@@ -37,7 +37,6 @@ from discernel.compare.progress import open_display
 from discernel.exceptions import InvalidInputError, LongFitWarning
 from discernel.persistence import SavedModel, write_model
 from discernel.rows.chunks import RowProgress
-from discernel.rows.encoder import TableEncoder
 from discernel.rows.formats import file_stem, listed
 from discernel.show.terminal import print_blocks
 from discernel.show.words import one_line, printable
@@ -237,12 +236,10 @@ def predict_command(
 
 def _note_new_values(model: SavedModel, rows: learning.Rows) -> None:
     """Print categories that were absent in training."""
-    steps = [*model.pipeline, getattr(model.pipeline[-1], "encoder_", None)]
-    encoders = [step for step in steps if isinstance(step, TableEncoder)]
-    for encoder in encoders[:1]:
-        for column, values in encoder.new_values(rows.X).items():
-            note = f"note: {column!r} has values that were not in training: {listed(values, 3)}"
-            typer.echo(one_line(note), err=True)
+    values = {} if model.encoder is None else model.encoder.new_values(rows.X)
+    for column, found in values.items():
+        note = f"note: {column!r} has values that were not in training: {listed(found, 3)}"
+        typer.echo(one_line(note), err=True)
 
 
 def _write_to_terminal(text: str) -> None:

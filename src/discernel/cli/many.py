@@ -14,7 +14,8 @@ from discernel.cli.learning import Learner, Rows
 from discernel.cli.predictions import Predictions
 from discernel.persistence import SavedModel
 from discernel.rows.chunks import Chunk, RowProgress
-from discernel.rows.columns import Preparation, date_notes
+from discernel.rows.columns import Preparation
+from discernel.rows.encoder import column_uses
 from discernel.rows.files import FileSource
 from discernel.rows.formats import file_ending, uncompressed_size
 from discernel.rows.labelled import find_target
@@ -77,10 +78,9 @@ def fit_many(
     counts = np.round(clf.priors_ * clf.streamed_.n_rows).astype(int).tolist()
     facts: dict[str, Any] = {"columns": dict.fromkeys(names, "number")}
     if encoder is not None:
-        words = {names[each.position]: each.words for each in encoder.columns_}
-        words |= {each.name: each.words for each in encoder.left_out_}
-        facts = {"columns": {column: words[column] for column in names}}
-        facts |= {"identifiers": encoder.identifiers, "notes": tuple(date_notes(encoder.dates))}
+        uses = column_uses(names, encoder.columns_, encoder.left_out_)
+        facts = {"columns": {column: uses[column] for column in names}}
+        facts |= {"identifiers": encoder.identifiers, "notes": encoder.notes}
     origin = learner.origin(
         " ".join(data),
         class_counts=dict(zip(map(str, clf.classes_), counts, strict=True)),

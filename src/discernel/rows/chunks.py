@@ -195,10 +195,8 @@ def is_dask(X: Any) -> bool:
     return type(X).__module__.partition(".")[0] == "dask" and hasattr(X, "to_delayed")
 
 
-def take_rows(X: Any, rows: NDArray[np.intp]) -> Any:
+def take_rows(X: Any, rows: NDArray[np.intp] | slice) -> Any:
     """Return some rows of an array, a sparse matrix or a dataframe."""
-    if isinstance(X, np.ndarray) or is_sparse(X):
-        return X[rows]
     return _safe_indexing(X, rows)
 
 

@@ -19,11 +19,10 @@ from discernel.exceptions import InvalidInputError
 from discernel.rows.cells import Column, read_column
 from discernel.rows.dates import FORMATS, ambiguous_dates, odd_date, read_times
 from discernel.rows.encoder import (
-    Encoded,
-    EncodedDates,
     LeftOut,
     TableEncoder,
     column_kind,
+    column_uses,
     learn_columns,
 )
 from discernel.rows.formats import import_pandas, listed
@@ -64,8 +63,7 @@ class Preparation:
         if encoder is None:
             return cls(dict.fromkeys(columns, "number"))
         kinds = dict.fromkeys(columns, "category")
-        kinds |= {columns[each.position]: each.kind for each in encoder.columns_}
-        return cls(kinds | {name: each.written for name, each in encoder.dates.items()})
+        return cls(kinds | {columns[each.position]: each.kind for each in encoder.columns_})
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -260,16 +258,13 @@ def prepare_columns(
     columns = [read_column(unclear, i, name) for i, name in enumerate(unclear.columns)]
     kinds = dict.fromkeys(table.columns, "number")
     kinds |= {each.name: _kind(each, categorical, numeric, where) for each in columns}
-    learned: dict[str, Encoded | LeftOut] = {
-        name: LeftOut(name, "neither numbers nor text")
-        for name, kind in kinds.items()
-        if kind == "other"
-    }
-    usable = {name: kind for name, kind in kinds.items() if name not in learned}
+    others = [name for name, kind in kinds.items() if kind == "other"]
+    usable = {name: kind for name, kind in kinds.items() if kind != "other"}
     features = Preparation(usable).apply(table, where)
     asked = [name for name in usable if name in unclear.columns]
-    learned |= zip(asked, learn_columns(features[asked]), strict=True)
-    left_out = [each for each in learned.values() if isinstance(each, LeftOut)]
+    encoded, refused = learn_columns(features[asked])
+    left_out = [*(LeftOut(name, "neither numbers nor text") for name in others), *refused]
+    uses = dict.fromkeys(table.columns, "number") | column_uses(asked, encoded, left_out)
     without = {each.name for each in left_out}
     preparation = Preparation({n: kind for n, kind in usable.items() if n not in without})
     if not preparation.kinds:
@@ -284,12 +279,13 @@ def prepare_columns(
     return PreparedTable(
         features,
         preparation,
-        {
-            name: (learned[name].words if name in learned else "number") + missing.get(name, "")
-            for name in table.columns
-        },
+        {name: use + missing.get(name, "") for name, use in uses.items()},
         _summary(preparation, left_out, sum(n_missing.values())),
-        (*date_notes(learned), *_ambiguous_dates(columns, kinds), *_row_counts(features)),
+        (
+            *(note for each in encoded for note in each.notes(asked[each.position])),
+            *_ambiguous_dates(columns, kinds),
+            *_row_counts(features),
+        ),
         tuple(each.name for each in left_out if each.identifies),
     )
 
@@ -361,18 +357,6 @@ def _summary(preparation: Preparation, left_out: Sequence[LeftOut], n_missing: i
         counts.append(f"{len(left_out):,} left out ({'; '.join(named)}{more})")
     cells = "cell" if n_missing == 1 else "cells"
     return ", ".join(counts) + (f"; {n_missing:,} {cells} missing" if n_missing else "")
-
-
-def date_notes(columns: Mapping[str, Any]) -> list[str]:
-    """Return a note on each column of dates.
-
-    Parameters
-    ----------
-    columns : mapping of str to EncodedColumn or LeftOut
-        The encodings of columns, by name.
-    """
-    dates = {name: each for name, each in columns.items() if isinstance(each, EncodedDates)}
-    return [f"{name!r} is treated as dates: {', '.join(e.parts)}" for name, e in dates.items()]
 
 
 def _ambiguous_dates(columns: Sequence[Column], kinds: Mapping[str, str]) -> list[str]:

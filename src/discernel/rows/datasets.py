@@ -26,6 +26,7 @@ from sklearn.datasets import (
     load_iris,
     load_wine,
 )
+from sklearn.utils import _safe_indexing
 
 from discernel.arrays import FloatArray
 from discernel.exceptions import (
@@ -100,8 +101,7 @@ class Dataset:
         """
         if name not in self.views:
             raise unknown_choice(f"view of the data set {self.name!r}", name, list(self.views))
-        columns = self.views[name]
-        return self.X.iloc[:, columns] if hasattr(self.X, "iloc") else self.X[:, columns]
+        return _safe_indexing(self.X, self.views[name], axis=1)
 
 
 def load(name: str, *, as_frame: bool = False) -> Dataset:

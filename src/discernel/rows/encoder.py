@@ -27,7 +27,15 @@ from discernel.rows.cells import (
     out_of_range,
     read_column,
 )
-from discernel.rows.dates import ISO, as_times, date_format, date_parts, odd_date, read_times
+from discernel.rows.dates import (
+    FORMATS,
+    ISO,
+    as_times,
+    date_format,
+    date_parts,
+    odd_date,
+    read_times,
+)
 from discernel.rows.formats import view_slices
 
 #: The minimum number of rows for a category, or the indicator of missing cells, to be encoded.
@@ -83,6 +91,18 @@ class EncodedColumn:
     def inputs(self) -> tuple[Any, ...]:
         """The encodings of the columns that an exported model takes."""
         return (self,)
+
+    def input_cells(self, column: Column) -> dict[str, NDArray[Any]]:
+        """Return the cells of the columns that an exported model takes, by name."""
+        return {column.name: column.cells}
+
+    def others(self, column: Column, *, new: bool) -> list[str]:
+        """Return the values that are encoded as "is other", or only new ones, sorted."""
+        return []
+
+    def notes(self, column: str) -> list[str]:
+        """Return notes for users on the encoding."""
+        return []
 
 
 @dataclass(frozen=True)
@@ -175,7 +195,6 @@ class EncodedValues(EncodedColumn):
         return np.asarray(np.arange(encoded.shape[1]) == encoded.sum(axis=0).argmax(), dtype=float)
 
     def others(self, column: Column, *, new: bool) -> list[str]:
-        """Return the values without a column of their own, or those that are new, sorted."""
         self._check(column)
         return sorted(column.counts.keys() - {*self.values, *(self.rare if new else ())})
 
@@ -203,15 +222,22 @@ class EncodedDates(EncodedColumn):
         The encoding of each part.
     """
 
-    kind: ClassVar[str] = "date"
     written: str
     parts: tuple[str, ...]
     numbers: tuple[EncodedNumbers, ...]
 
     @property
+    def kind(self) -> str:
+        """The format of the dates."""
+        return self.written
+
+    @property
     def words(self) -> str:
         """The content of the column, in words for users."""
         return f"date, as {', '.join(self.parts)}"
+
+    def notes(self, column: str) -> list[str]:
+        return [f"{column!r} is treated as dates: {', '.join(self.parts)}"]
 
     @property
     def made(self) -> list[tuple[str, bool, float]]:
@@ -230,6 +256,11 @@ class EncodedDates(EncodedColumn):
     def inputs(self) -> tuple[EncodedNumbers, ...]:
         """The encodings of the columns that an exported model takes."""
         return self.numbers
+
+    def input_cells(self, column: Column) -> dict[str, NDArray[Any]]:
+        found = date_parts(self.times(column))
+        cells = (found[part] for part in self.parts)
+        return dict(zip(self.input_names(column.name), cells, strict=True))
 
     def encode(self, column: Column, out: FloatArray) -> None:
         """Write the encoded columns to ``out``."""
@@ -328,8 +359,8 @@ def column_kind(column: Column) -> tuple[str, str]:
 
 def learn_columns(
     X: Any, facts: Sequence[ColumnFacts] | None = None, *, keep_constant: bool = False
-) -> list[Encoded | LeftOut]:
-    """Return the encoding of each column of the training rows, or the reason to leave it out.
+) -> tuple[tuple[Encoded, ...], tuple[LeftOut, ...]]:
+    """Return the encodings of the columns of the training rows, and the columns left out.
 
     Parameters
     ----------
@@ -342,7 +373,27 @@ def learn_columns(
     """
     columns = [read_column(X, i, name) for i, name in enumerate(column_names(X))]
     known = [ColumnFacts.of(column, "X") for column in columns] if facts is None else facts
-    return [_learn(column, i, known[i], keep_constant) for i, column in enumerate(columns)]
+    found = [_learn(column, i, known[i], keep_constant) for i, column in enumerate(columns)]
+    left_out = tuple(each for each in found if isinstance(each, LeftOut))
+    return tuple(each for each in found if not isinstance(each, LeftOut)), left_out
+
+
+def column_uses(
+    names: Sequence[str], encoded: Sequence[Encoded], left_out: Sequence[LeftOut]
+) -> dict[str, str]:
+    """Return the use of columns, in words for users, by name.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The names of all columns of the table.
+    encoded : sequence of EncodedColumn
+        The encodings.
+    left_out : sequence of LeftOut
+        The columns left out.
+    """
+    uses = {names[each.position]: each.words for each in encoded}
+    return uses | {each.name: each.words for each in left_out}
 
 
 def _learn(
@@ -390,9 +441,7 @@ def _learn_dates(
         known = numbers[~np.isnan(numbers)]
         if np.ptp(known) == 0 and not (keep_constant and part == "days"):
             continue
-        each = _learn_numbers(_as_column(numbers, column.name), position, facts, True)
-        if isinstance(each, EncodedNumbers):
-            found[part] = each
+        found[part] = _encode_numbers(np.sort(known), len(numbers) - len(known), position)
     if not found:
         return LeftOut(column.name, "one date")
     return EncodedDates(position, written, tuple(found), tuple(found.values()))
@@ -406,9 +455,8 @@ def _learn_numbers(
     known = np.sort(numbers[~np.isnan(numbers)])  # sorted: results must not depend on row order
     if len(known) == 0:
         return LeftOut(column.name, "no value at all", "Drop it.")
-    n_missing = len(numbers) - len(known)
-    tells_missing = n_missing >= _ENOUGH and len(known) >= _ENOUGH
-    if known[0] == known[-1] and not tells_missing and not keep_constant:
+    encoded = _encode_numbers(known, len(numbers) - len(known), position)
+    if known[0] == known[-1] and not encoded.tells_missing and not keep_constant:
         return LeftOut(column.name, "one value")
     if column.is_integer and _number_the_rows(known, facts.n_known):
         return LeftOut(
@@ -418,7 +466,13 @@ def _learn_numbers(
             "Drop it, or keep it as a number with astype(float).",
             identifies=True,
         )
+    return encoded
+
+
+def _encode_numbers(known: FloatArray, n_missing: int, position: int) -> EncodedNumbers:
+    """Return the encoding of a column with these known numbers, sorted, and missing cells."""
     spread = float(column_spreads(known[:, None])[0])
+    tells_missing = n_missing >= _ENOUGH and len(known) >= _ENOUGH
     return EncodedNumbers(position, float(np.median(known)), spread, tells_missing)
 
 
@@ -600,11 +654,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise InvalidInputError(
                 f"Found a table with 1 sample (shape={X.shape}) while a minimum of 2 is required."
             )
-        found = learn_columns(X, facts)
-        if all(isinstance(column, LeftOut) for column in found):
-            found = learn_columns(X, facts, keep_constant=True)
-        self.columns_ = tuple(column for column in found if not isinstance(column, LeftOut))
-        self.left_out_ = tuple(column for column in found if isinstance(column, LeftOut))
+        self.columns_, self.left_out_ = learn_columns(X, facts)
+        if not self.columns_:
+            self.columns_, self.left_out_ = learn_columns(X, facts, keep_constant=True)
         self._report()
         return self
 
@@ -706,9 +758,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         X = self._checked(X)
         names, found = column_names(X), {}
         for column in self.columns_:
-            if isinstance(column, EncodedValues):
-                name = names[column.position]
-                found[name] = column.others(read_column(X, column.position, name), new=new)
+            name = names[column.position]
+            found[name] = column.others(read_column(X, column.position, name), new=new)
         return {name: values for name, values in found.items() if values}
 
     def split_dates(self, X: Any) -> dict[str, NDArray[Any]]:
@@ -725,16 +776,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             The cells of ``age``, ``when (days)``, ``when (month)`` and so on.
         """
         X = self._checked(X)
+        encoded = {each.position: each for each in self.columns_}
         cells: dict[str, NDArray[Any]] = {}
         for position, name in enumerate(column_names(X)):
             column = read_column(X, position, name)
-            if name in self.dates:
-                each = self.dates[name]
-                parts = date_parts(each.times(column))
-                named = zip(each.input_names(name), each.parts, strict=True)
-                cells |= {title: parts[part] for title, part in named}
-            else:
-                cells[name] = column.cells
+            unchanged = {name: column.cells}
+            cells |= encoded[position].input_cells(column) if position in encoded else unchanged
         return cells
 
     @property
@@ -748,11 +795,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return tuple(column.name for column in self.left_out_ if column.identifies)
 
     @property
-    def dates(self) -> dict[str, EncodedDates]:
-        """The encodings of the columns of dates, by column name."""
+    def dates(self) -> tuple[str, ...]:
+        """The columns of the table that hold dates."""
         names = _check_feature_names_in(self)
-        dates = (each for each in self.columns_ if isinstance(each, EncodedDates))
-        return {str(names[each.position]): each for each in dates}
+        return tuple(names[each.position] for each in self.columns_ if each.kind in FORMATS)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes for users on the encoding of columns."""
+        names = _check_feature_names_in(self)
+        return tuple(note for each in self.columns_ for note in each.notes(names[each.position]))
 
     @property
     def source(self) -> NDArray[np.intp]:

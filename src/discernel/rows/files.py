@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +61,7 @@ class FileSource(Source):
         self.columns = [name for name in self._types if name not in taken]
         self._layout = Layout(self.columns, len(self.columns), target, weights)
         self.chunk_rows = chunk_size(len(self._types), chunk_rows)
-        counts = [file.n_rows for file in self._files]
-        self.n_rows = None if None in counts else sum(n for n in counts if n is not None)
+        self.n_rows = _total(file.n_rows for file in self._files)
 
     # ---- columns -----------------------------------------------------------------------------
 
@@ -106,8 +105,7 @@ class FileSource(Source):
     @property
     def estimated_n_rows(self) -> int | None:
         """The number of rows; for CSV files, an estimate from their sizes."""
-        found = [file.estimated_n_rows for file in self._files]
-        return None if None in found else sum(n for n in found if n is not None)
+        return _total(file.estimated_n_rows for file in self._files)
 
     def chunks(self) -> Iterator[Chunk]:
         for part, file in enumerate(self._files):
@@ -132,6 +130,12 @@ class FileSource(Source):
     def __repr__(self) -> str:
         more = f" and {len(self.paths) - 1} more" if len(self.paths) > 1 else ""
         return f"{type(self).__name__}({self.paths[0]}{more})"
+
+
+def _total(counts: Iterable[int | None]) -> int | None:
+    """Return the sum of counts; None if one of them is unknown."""
+    known = list(counts)
+    return None if None in known else sum(filter(None, known))
 
 
 def _kind(kind: Any, arrow: Any) -> str:

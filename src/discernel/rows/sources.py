@@ -21,6 +21,7 @@ from discernel.rows.chunks import (
     as_labels,
     as_weights,
     check_lengths,
+    take_rows,
 )
 from discernel.rows.formats import listed
 
@@ -162,7 +163,7 @@ class ArraySource(Source):
     def chunks(self) -> Iterator[Chunk]:
         for first in range(0, n_rows(self.X), self.chunk_rows):
             part = slice(first, first + self.chunk_rows)
-            rows = self.X.iloc[part] if hasattr(self.X, "iloc") else self.X[part]
+            rows = take_rows(self.X, part)
             yield Chunk.of(
                 np.array(rows) if isinstance(rows, np.memmap) else rows,
                 None if self.y is None else self.y[part],
