@@ -420,7 +420,7 @@ def test_models_of_every_criterion_are_loaded_unchanged(tmp_path, criterion):
     np.testing.assert_array_equal(
         again.pipeline.predict_proba(rows.X), model.pipeline.predict_proba(rows.X)
     )
-    assert again.preparation == model.preparation
+    assert again.schema == model.schema
     assert again.origin == model.origin
 
 

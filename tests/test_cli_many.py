@@ -53,7 +53,7 @@ def test_a_folder_is_fitted_and_predicted_in_chunks(folder):
     assert "300 rows in chunks, 3 columns, 2 classes" in result.output
     assert "expected of new rows" in result.output
     model = read_model("m.model")
-    assert model.preparation.columns == ("a", "b", "town")
+    assert model.schema.columns == ("a", "b", "town")
     assert model.pipeline[-1].model_.stream is None
     invoke("predict", "m.model", folder, "--out", "p.parquet")
     found = pd.read_parquet("p.parquet")

@@ -150,7 +150,7 @@ def test_identifiers_and_kept_columns_are_handed_on(model):
 def test_probabilities_are_exact(model):
     name = write(frame(), "p.csv")
     loaded = read_model(model)
-    rows = loaded.preparation.apply(pd.read_csv(name), name)
+    rows = loaded.schema.convert(pd.read_csv(name), name)
     expected = loaded.pipeline.predict_proba(rows)
     lines = invoke("predict", model, name, "--json").stdout.splitlines()
     found = [json.loads(line) for line in lines]

@@ -46,7 +46,7 @@ from discernel.papers.separability.spectrum_choice import Trial
 from discernel.plan.costs import Stage
 from discernel.plan.plan import FitPlan
 from discernel.programs.solution import Candidate, LearnedKernel, Progress
-from discernel.rows.columns import Preparation
+from discernel.rows.columns import TableSchema
 from discernel.rows.encoder import (
     EncodedDates,
     EncodedNumbers,
@@ -62,7 +62,7 @@ from discernel.show.writing import check_place, write_file
 __all__ = ["SavedModel", "load", "read_model", "save", "trusted_types", "write_model"]
 
 #: The version of the file format, incremented with each incompatible change.
-_FORMAT = 8
+_FORMAT = 9
 #: The first version of skops that builds only trusted types.
 _SKOPS = (0, 12)
 #: Estimators and the parts of their models. Building them from a file runs no code of the file.
@@ -234,7 +234,7 @@ class SavedModel:
     ----------
     pipeline : Pipeline
         A pipeline for DataFrames, whose last step is an estimator of discernel.
-    preparation : Preparation
+    schema : TableSchema
         The columns of a file that the model uses, and their kinds.
     target : str
         The column with the labels.
@@ -245,7 +245,7 @@ class SavedModel:
     """
 
     pipeline: Pipeline
-    preparation: Preparation
+    schema: TableSchema
     target: str
     dataset: str
     origin: Origin = field(default_factory=Origin)
@@ -253,7 +253,7 @@ class SavedModel:
     @property
     def columns(self) -> list[str]:
         """The column of the table for each column that the last step of the pipeline gets."""
-        names, encoder = list(self.preparation.columns), _first_encoder(self.pipeline)
+        names, encoder = list(self.schema.columns), _first_encoder(self.pipeline)
         return names if encoder is None else [names[i] for i in encoder.source]
 
     @property
@@ -270,7 +270,7 @@ class SavedModel:
             columns=self.columns,
             origin=replace(self.origin, target=self.target),
         )
-        return replace(facts, n_columns=len(self.preparation.columns))
+        return replace(facts, n_columns=len(self.schema.columns))
 
 
 def write_model(model: SavedModel, path: str | Path) -> Path:
@@ -279,7 +279,7 @@ def write_model(model: SavedModel, path: str | Path) -> Path:
         path,
         {
             "model": model.pipeline,
-            "preparation": dict(model.preparation.kinds),
+            "schema": dict(model.schema.kinds),
             "target": model.target,
             "dataset": model.dataset,
             "origin": asdict(model.origin),
@@ -296,7 +296,7 @@ def read_model(path: str | Path) -> SavedModel:
             return _from_python(stored["model"], path.stem)
         model = SavedModel(
             stored["model"],
-            Preparation({_text(k): _text(v) for k, v in stored["preparation"].items()}),
+            TableSchema({_text(k): _text(v) for k, v in stored["schema"].items()}),
             _text(stored["target"]),
             _text(stored["dataset"]),
             _origin(stored["origin"]),
@@ -315,11 +315,11 @@ def _from_python(model: Any, name: str) -> SavedModel:
     if names is None:
         names = [f"column {i}" for i in range(reader.n_features or 0)]
     names = tuple(map(str, names))
-    prepared = Preparation.of(names, encoder)
+    schema = TableSchema.from_encoder(names, encoder)
     if encoder is None and reader.is_number is not None:
         kinds = ("number" if each else "category" for each in reader.is_number)
-        prepared = Preparation(dict(zip(names, kinds, strict=True)))
-    return SavedModel(pipeline, prepared, "", name)
+        schema = TableSchema(dict(zip(names, kinds, strict=True)))
+    return SavedModel(pipeline, schema, "", name)
 
 
 # ---- files -------------------------------------------------------------------------------------
@@ -482,10 +482,10 @@ def _origin(plain: Mapping[str, Any]) -> Origin:
 
 def _check_prediction(model: SavedModel) -> None:
     """Raise an error if a model cannot predict a row, because its parts do not fit together."""
-    text, dates = model.preparation.categories, model.preparation.dates
+    text, dates = model.schema.categories, model.schema.dates
     cells: dict[str, list[Any]] = {
         name: [None if name in dates else "" if name in text else 0.0]
-        for name in model.preparation.columns
+        for name in model.schema.columns
     }
     if any(kernel.takes_missing for kernel in model.pipeline[-1].kernels_):
         cells = {name: [None] for name in cells}  # any source may be missing

@@ -174,16 +174,16 @@ def test_numbers_are_spelt_in_one_way(value, text):
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_categories_are_the_same_however_a_file_writes_them(write, tmp_path, ending):
     path = write("a,k,y\n1,1,0\n2,2,1\n4,1,0\n8,2,1\n")
-    preparation = open_file(path, categorical=["k"]).preparation
-    assert preparation.kinds == {"a": "number", "k": "code"}
+    schema = open_file(path, categorical=["k"]).schema
+    assert schema.kinds == {"a": "number", "k": "code"}
     if ending == "csv":
         new = write("a,k\n1,1.0\n2,2.0\n4,\n", "new.csv")  # a gap makes floats of whole numbers
     else:
         new = tmp_path / "new.parquet"
         pd.DataFrame({"a": [1, 2, 4], "k": [1.0, 2.0, np.nan]}).to_parquet(new)
-    rows = read_table(new, preparation.categories).frame
-    assert preparation.apply(rows, "new")["k"].astype(object).tolist()[:2] == ["1", "2"]
-    assert preparation.apply(rows, "new")["k"].isna().tolist() == [False, False, True]
+    rows = read_table(new, schema.categories).frame
+    assert schema.convert(rows, "new")["k"].astype(object).tolist()[:2] == ["1", "2"]
+    assert schema.convert(rows, "new")["k"].isna().tolist() == [False, False, True]
 
 
 def test_all_formats_give_the_same(tmp_path):
@@ -307,7 +307,7 @@ def test_a_line_of_names_is_one(write, text):
 def test_codes_with_zeros_in_front_are_categories(write):
     opened = open_file(write("zip,a,y\n01234,1,0\n99999,2,1\n01234,5,0\n99999,3,1\n"))
     assert opened.dataset.X["zip"].tolist() == ["01234", "99999"] * 2
-    assert opened.preparation.categories == ("zip",)
+    assert opened.schema.categories == ("zip",)
 
 
 def test_numbers_with_a_word_among_them_are_asked_about(write):
@@ -348,7 +348,7 @@ def test_dates_become_numbers(write, dates):
     assert "'when' is treated as dates: days, year, month, weekday" in opened.notes
     new = pd.DataFrame({"when": ["soon"], "a": [1]})
     with pytest.raises(InvalidInputError, match=r"'when' must hold dates .* 'soon' in row 1"):
-        opened.preparation.apply(new, "new")
+        opened.schema.convert(new, "new")
 
 
 def test_dates_of_parquet_are_those_of_csv_and_constant_parts_go(tmp_path):
@@ -364,7 +364,7 @@ def test_dates_of_parquet_are_those_of_csv_and_constant_parts_go(tmp_path):
     pd.testing.assert_frame_equal(one.dataset.X, two.dataset.X)
     # A model fitted to one of them takes the other.
     rows = read_table(tmp_path / "a.parquet").frame
-    pd.testing.assert_frame_equal(two.preparation.apply(rows, "new"), one.dataset.X)
+    pd.testing.assert_frame_equal(two.schema.convert(rows, "new"), one.dataset.X)
 
 
 def test_days_and_months_that_cannot_be_told_apart_are_said(write):
@@ -415,15 +415,15 @@ def test_a_preparation_does_the_same_to_new_rows(tmp_path):
     table.loc[2, "a"] = np.nan
     table.to_csv(tmp_path / "a.csv", index=False)
     opened = open_file(tmp_path / "a.csv", categorical=["code"], numeric=["b"])
-    preparation = opened.preparation
-    assert preparation.kinds == {
+    schema = opened.schema
+    assert schema.kinds == {
         **{"a": "number", "b": "numeric", "kind": "category"},
         **{"when": "2024-01-31", "code": "code"},
     }
     rows = read_table(tmp_path / "a.csv").frame
     shuffled = rows[rows.columns[::-1]].iloc[::-1].reset_index(drop=True)
     expected = opened.dataset.X.iloc[::-1].reset_index(drop=True)
-    pd.testing.assert_frame_equal(preparation.apply(shuffled, "new"), expected)
+    pd.testing.assert_frame_equal(schema.convert(shuffled, "new"), expected)
 
 
 @pytest.mark.parametrize(
@@ -436,9 +436,9 @@ def test_a_preparation_does_the_same_to_new_rows(tmp_path):
 )
 def test_a_preparation_refuses_rows_that_do_not_fit(tmp_path, change, words):
     frame().to_csv(tmp_path / "a.csv", index=False)
-    preparation = open_file(tmp_path / "a.csv").preparation
+    schema = open_file(tmp_path / "a.csv").schema
     with pytest.raises(InvalidInputError, match=words):
-        preparation.apply(change(frame()), "new")
+        schema.convert(change(frame()), "new")
 
 
 # ---- what is refused ---------------------------------------------------------------------------

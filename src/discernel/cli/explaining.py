@@ -159,7 +159,7 @@ def _named(names: Any, values: Any) -> dict[str, Any]:
 def _cells(model: SavedModel, row: Any) -> dict[str, Any]:
     """Return the cells of a row; dates as text."""
     cells = _named(row.index, row)
-    for name in model.preparation.dates:
+    for name in model.schema.dates:
         if cells[name] is not None:
             cells[name] = str(cells[name]).removesuffix(" 00:00:00")
     return cells
@@ -168,7 +168,7 @@ def _cells(model: SavedModel, row: Any) -> dict[str, Any]:
 def _by_column(model: SavedModel, found: Contributions) -> tuple[list[str], Any]:
     """Return the columns of the table and their contributions, summed over encoded columns."""
     if found.columns is None:
-        return list(model.preparation.columns), None
+        return list(model.schema.columns), None
     return sum_by(model.columns, found.columns)
 
 

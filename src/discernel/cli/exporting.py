@@ -53,7 +53,7 @@ def export_command(
             raise InvalidInputError("--float32 works with .onnx only. Omit it for a .py file.")
         check_place("export", to)
         loaded = read_classifier(model)
-        pipeline, names = loaded.pipeline, loaded.preparation.columns
+        pipeline, names = loaded.pipeline, loaded.schema.columns
         scorer = numpy_scorer(pipeline, names=names)
         if to.suffix == ".onnx":
             graph = to_onnx(pipeline, names=names, dtype="float32" if float32 else "float64")
@@ -63,7 +63,7 @@ def export_command(
             code, numbers = write_scorer(pipeline, to, names=names)
             say_where("scorer", code)
             say_where("numbers", numbers)
-        _say_columns(scorer, loaded.preparation.columns)
+        _say_columns(scorer, loaded.schema.columns)
 
 
 def _say_columns(scorer: Scorer, in_file: Sequence[str]) -> None:

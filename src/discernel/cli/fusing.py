@@ -14,7 +14,7 @@ from discernel.compare.plan import Data
 from discernel.exceptions import InvalidInputError
 from discernel.inspection.source_weights import kernel_sources
 from discernel.persistence import SavedModel
-from discernel.rows.columns import Preparation
+from discernel.rows.columns import TableSchema
 from discernel.rows.formats import import_pandas
 from discernel.rows.labelled import digest, find_target, rows_with_labels
 from discernel.rows.reading import read_table
@@ -61,8 +61,8 @@ def fit_views(data: Data, views: Path, learner: Learner) -> SavedModel:
     columns = _named(meant, joined)
     is_number = import_pandas().api.types.is_numeric_dtype
     kinds = {name: "number" if is_number(joined[name]) else "category" for name in columns}
-    preparation = Preparation(kinds)
-    X = preparation.apply(joined, path.name)
+    schema = TableSchema(kinds)
+    X = schema.convert(joined, path.name)
     pipeline = make_pipeline(learner.make(kernels, len(y))).fit(X, y)
     sources = list(dict.fromkeys(kernel_sources(list(kernels.values()))))
     origin = learner.origin(
@@ -73,7 +73,7 @@ def fit_views(data: Data, views: Path, learner: Learner) -> SavedModel:
         | {target: "the classes"},
         notes=(f"{read.how}; {len(sources)} sources: {', '.join(sources)}", *notes),
     )
-    return SavedModel(pipeline, preparation, target, data.name, origin)
+    return SavedModel(pipeline, schema, target, data.name, origin)
 
 
 def _named(views: ViewsFile, table: Any) -> dict[str, str]:

@@ -23,7 +23,7 @@ from discernel.compare.tasks import encoded_views
 from discernel.exceptions import InvalidInputError
 from discernel.persistence import SavedModel
 from discernel.plan import FEW_ROWS, parse_duration
-from discernel.rows.columns import Preparation, one_spelling
+from discernel.rows.columns import TableSchema, one_spelling
 from discernel.rows.datasets import Dataset, load
 from discernel.rows.encoder import TableEncoder
 from discernel.rows.formats import listed
@@ -94,17 +94,17 @@ def fit_model(data: Data, learner: Learner) -> SavedModel:
     """
     if data.file:
         opened = open_file(name=data.name, **data.file)
-        dataset, preparation, target = opened.dataset, opened.preparation, opened.target
+        dataset, schema, target = opened.dataset, opened.schema, opened.target
         facts = {"columns": opened.columns, "identifiers": opened.identifiers}
         facts |= {"notes": opened.notes, "digest": digest(data.file["path"])}
         source = Path(data.file["path"]).name
     else:
         dataset = load(data.name, as_frame=True)
-        preparation, target = Preparation.of(dataset.feature_names, None), "target"
-        facts, source = {"columns": preparation.kinds}, data.name
+        schema, target = TableSchema.from_encoder(dataset.feature_names, None), "target"
+        facts, source = {"columns": schema.kinds}, data.name
     pipeline = _fitted(dataset, learner)
     origin = learner.origin(source, class_counts=count_classes(dataset.y), **facts)
-    return SavedModel(pipeline, preparation, target, dataset.name, origin)
+    return SavedModel(pipeline, schema, target, dataset.name, origin)
 
 
 def count_classes(y: Any) -> dict[str, int]:
@@ -168,7 +168,7 @@ class Rows:
             )
         identifiers = [column for column in model.origin.identifiers if column in table.columns]
         return cls(
-            model.preparation.apply(table, where),
+            model.schema.convert(table, where),
             table[model.target] if model.target in table.columns else None,
             table[list(dict.fromkeys([*identifiers, *keep]))],
         )
@@ -195,7 +195,7 @@ def read_rows(
     """
     path = Path(source)
     if source == "-" or path.suffix or path.is_file():
-        as_text = {model.target, *model.origin.identifiers, *keep, *model.preparation.categories}
+        as_text = {model.target, *model.origin.identifiers, *keep, *model.schema.categories}
         columns = list(model.origin.columns)
         known = [columns, [column for column in columns if column != model.target]]
         with given_file(source) as file:
@@ -206,7 +206,7 @@ def read_rows(
                 _refuse_other_files(model, table, file.name)
             return Rows.of(model, table if join is None else join(table), file.name, keep)
     dataset = load(source, as_frame=True)
-    if dataset.feature_names != model.preparation.columns:
+    if dataset.feature_names != model.schema.columns:
         raise InvalidInputError(
             f"The rows must have the features of {model.dataset!r}, which the model was fitted "
             f"to. The features of {source!r} differ."
@@ -217,7 +217,7 @@ def read_rows(
 def _refuse_other_files(model: SavedModel, table: Any, where: str) -> None:
     """Raise an error if a column is missing that came from a separate file in training."""
     own = model.origin.columns
-    other = [name for name in model.preparation.columns if own and name not in own]
+    other = [name for name in model.schema.columns if own and name not in own]
     absent = [name for name in other if name not in table.columns]
     if absent:
         raise InvalidInputError(

@@ -14,7 +14,7 @@ from discernel.cli.learning import Learner, Rows
 from discernel.cli.predictions import Predictions
 from discernel.persistence import SavedModel
 from discernel.rows.chunks import Chunk, RowProgress
-from discernel.rows.columns import Preparation
+from discernel.rows.columns import TableSchema
 from discernel.rows.encoder import column_uses
 from discernel.rows.files import FileSource
 from discernel.rows.formats import file_ending, uncompressed_size
@@ -74,7 +74,7 @@ def fit_many(
         clf = learner.make(callback=report).fit(source)
     name = Path(data[0].rstrip("/*?[]")).name or data[0]
     names, encoder = source.columns or (), clf.encoder_
-    preparation = Preparation.of(names, encoder)
+    schema = TableSchema.from_encoder(names, encoder)
     counts = np.round(clf.priors_ * clf.streamed_.n_rows).astype(int).tolist()
     facts: dict[str, Any] = {"columns": dict.fromkeys(names, "number")}
     if encoder is not None:
@@ -86,7 +86,7 @@ def fit_many(
         class_counts=dict(zip(map(str, clf.classes_), counts, strict=True)),
         **facts,
     )
-    return SavedModel(make_pipeline(clf), preparation, target, name, origin)
+    return SavedModel(make_pipeline(clf), schema, target, name, origin)
 
 
 # ---- prediction --------------------------------------------------------------------------------

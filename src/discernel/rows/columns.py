@@ -36,7 +36,7 @@ NUMBER = re.compile(r"[+-]?(0|[1-9]\d*)(\.\d*)?([eE][+-]?\d{1,3})?")
 
 
 @dataclass(frozen=True)
-class Preparation:
+class TableSchema:
     """The columns of a file that a model uses, and the kind of each.
 
     Attributes
@@ -50,7 +50,7 @@ class Preparation:
     kinds: Mapping[str, str]
 
     @classmethod
-    def of(cls, columns: Sequence[str], encoder: TableEncoder | None) -> Preparation:
+    def from_encoder(cls, columns: Sequence[str], encoder: TableEncoder | None) -> TableSchema:
         """Return the kinds of columns that an encoder has learned.
 
         Parameters
@@ -80,7 +80,7 @@ class Preparation:
         """The columns of dates."""
         return tuple(name for name, kind in self.kinds.items() if kind in FORMATS)
 
-    def apply(self, table: Any, where: str) -> Any:
+    def convert(self, table: Any, where: str) -> Any:
         """Return the used columns of a table, converted to numbers, dates and categories.
 
         Parameters
@@ -207,14 +207,14 @@ def _refuse_infinite(table: Any, where: str) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class PreparedTable:
-    """A table without the columns that are left out.
+class DetectedColumns:
+    """The features of a table, without the columns that are left out, and notes on all columns.
 
     Attributes
     ----------
     features : DataFrame
         Numbers, dates and categories, with missing cells.
-    preparation : Preparation
+    schema : TableSchema
         The kinds of the columns of ``features``, to convert new rows.
     columns : dict of str to str
         The use of each column of the table, for users.
@@ -227,16 +227,16 @@ class PreparedTable:
     """
 
     features: Any
-    preparation: Preparation
+    schema: TableSchema
     columns: Mapping[str, str]
     summary: str
     notes: tuple[str, ...]
     identifiers: tuple[str, ...]
 
 
-def prepare_columns(
+def detect_columns(
     table: Any, categorical: Sequence[str], numeric: Sequence[str], where: str
-) -> PreparedTable:
+) -> DetectedColumns:
     """Detect the kinds of the columns of a table, and leave out columns without information.
 
     Only columns that `TableEncoder` would leave out for all rows are left out here.
@@ -260,27 +260,27 @@ def prepare_columns(
     kinds |= {each.name: _kind(each, categorical, numeric, where) for each in columns}
     others = [name for name, kind in kinds.items() if kind == "other"]
     usable = {name: kind for name, kind in kinds.items() if kind != "other"}
-    features = Preparation(usable).apply(table, where)
+    features = TableSchema(usable).convert(table, where)
     asked = [name for name in usable if name in unclear.columns]
     encoded, refused = learn_columns(features[asked])
     left_out = [*(LeftOut(name, "neither numbers nor text") for name in others), *refused]
     uses = dict.fromkeys(table.columns, "number") | column_uses(asked, encoded, left_out)
     without = {each.name for each in left_out}
-    preparation = Preparation({n: kind for n, kind in usable.items() if n not in without})
-    if not preparation.kinds:
+    schema = TableSchema({n: kind for n, kind in usable.items() if n not in without})
+    if not schema.kinds:
         listing = "; ".join(f"{each.name!r}: {each.reason}" for each in left_out)
         raise InvalidInputError(
             "At least one column must hold numbers or categories that differ between rows. Nothing "
             f"can be learned from {len(left_out)} column(s): {listing}."
         )
-    features = features[list(preparation.columns)]
+    features = features[list(schema.columns)]
     n_missing = features.isna().sum().to_dict()
     missing = {name: f", {n} missing" for name, n in n_missing.items() if n}
-    return PreparedTable(
+    return DetectedColumns(
         features,
-        preparation,
+        schema,
         {name: use + missing.get(name, "") for name, use in uses.items()},
-        _summary(preparation, left_out, sum(n_missing.values())),
+        _summary(schema, left_out, sum(n_missing.values())),
         (
             *(note for each in encoded for note in each.notes(asked[each.position])),
             *_ambiguous_dates(columns, kinds),
@@ -300,7 +300,7 @@ def _varying_floats(table: Any, named: Sequence[str]) -> list[str]:
 
 
 def _kind(column: Column, categorical: Sequence[str], numeric: Sequence[str], where: str) -> str:
-    """Return the kind of a column, as in `Preparation`, or "other"."""
+    """Return the kind of a column, as in `TableSchema`, or "other"."""
     if column.name in categorical:
         return "code"
     if column.name in numeric:
@@ -338,10 +338,10 @@ def _refuse_mixed(column: Column, where: str) -> None:
 # ---- notes for users ---------------------------------------------------------------------------
 
 
-def _summary(preparation: Preparation, left_out: Sequence[LeftOut], n_missing: int) -> str:
+def _summary(schema: TableSchema, left_out: Sequence[LeftOut], n_missing: int) -> str:
     """Return "12 numbers, 3 categories, 1 left out (id: numbers the rows); 7 cells missing"."""
-    n_dates, n_categories = len(preparation.dates), len(preparation.categories)
-    n_numbers = len(preparation.columns) - n_dates - n_categories
+    n_dates, n_categories = len(schema.dates), len(schema.categories)
+    n_numbers = len(schema.columns) - n_dates - n_categories
     counts = [
         f"{number:,} {one if number == 1 else many}"
         for number, one, many in (

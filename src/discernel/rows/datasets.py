@@ -35,7 +35,7 @@ from discernel.exceptions import (
     unknown_choice,
 )
 from discernel.rows.catalog import CATALOG, PRIVATE, CatalogEntry, names
-from discernel.rows.columns import Preparation
+from discernel.rows.columns import TableSchema
 from discernel.rows.formats import import_pandas, listed, numbered_columns, view_slices
 from discernel.rows.generators import make_monks
 from discernel.rows.reading import read_table
@@ -258,10 +258,10 @@ def _read_file(path: Path, entry: CatalogEntry) -> Arrays:
             f"{path.name} must have the columns {columns[0]} to {columns[-1]} and target. Missing: "
             f"{listed(absent)}."
         )
-    X = Preparation(dict.fromkeys(columns, "number")).apply(table, path.name)
+    X = TableSchema(dict.fromkeys(columns, "number")).convert(table, path.name)
     y = table["target"]
     if entry.stores_numbers:
-        y = Preparation({"target": "number"}).apply(table, path.name)["target"]
+        y = TableSchema({"target": "number"}).convert(table, path.name)["target"]
     elif y.isna().any():
         raise InvalidInputError(
             f"{path.name}: every row must have a class. Column 'target' is empty in row "

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.exceptions import InvalidInputError
-from discernel.rows.columns import NUMBER, Preparation, canonical_text, prepare_columns
+from discernel.rows.columns import NUMBER, TableSchema, canonical_text, detect_columns
 from discernel.rows.datasets import Dataset
 from discernel.rows.formats import check_file, file_stem, listed, view_slices
 from discernel.rows.reading import read_table
@@ -42,7 +42,7 @@ class OpenedFile:
     ----------
     dataset : Dataset
         The features, as a table of numbers, dates and categories, and the labels.
-    preparation : Preparation
+    schema : TableSchema
         The kinds of the columns of the features.
     target : str
         The column with the labels.
@@ -55,7 +55,7 @@ class OpenedFile:
     """
 
     dataset: Dataset
-    preparation: Preparation
+    schema: TableSchema
     target: str
     notes: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -172,8 +172,8 @@ def _open(
     _check_names(table, (*drop, *categorical, *numeric), target, where)
     became = dict.fromkeys(drop, "left out: dropped") | {target: "the classes"}
     table, y, notes = rows_with_labels(table, target, where)
-    found = prepare_columns(table.drop(columns=list(became)), categorical, numeric, where)
-    kept = found.preparation.columns
+    found = detect_columns(table.drop(columns=list(became)), categorical, numeric, where)
+    kept = found.schema.columns
     n_kept = {view: len(set(columns) & set(kept)) for view, columns in read.views.items()}
     n_kept = {view: n for view, n in n_kept.items() if n}
     y.setflags(write=False)
@@ -190,7 +190,7 @@ def _open(
     became |= found.columns
     return OpenedFile(
         dataset,
-        found.preparation,
+        found.schema,
         target,
         (f"{read.how}; {found.summary}", *notes, *found.notes),
         {column: became[column] for column in read.frame.columns},
