@@ -95,10 +95,10 @@ def test_rows_of_another_file_are_found_by_their_key(folder: Path) -> None:
     ("text", "message"),
     [
         ("[sources.a\n", r"not valid TOML: .*line 1"),
-        ("", "views.toml: no sources; write a table"),
+        ("", "views.toml: sources is None; write a table"),
         ("[a]\nx = 1\n", "line 1: a is unknown"),
-        ("[sources.a]\n", "line 1: sources.a.columns is None; write a list of names"),
-        ("[sources.a]\ncolumns = [1]\n", r"line 2: sources.a.columns is \[1\]"),
+        ("[sources.a]\n", "line 1: sources.a has no columns; write a list of names"),
+        ("[sources.a]\ncolumns = [1]\n", r"line 2: sources.a.columns\[0\] is 1; write"),
         ("[sources.a]\ncolumns = ['x']\nkernel = 'rbf'\n", "line 3: sources.a.kernel is unknown"),
         (
             "[sources.a]\ncolumns = ['x']\n\nkernels = ['rbf', 'gauss']\n",
@@ -114,15 +114,16 @@ def test_rows_of_another_file_are_found_by_their_key(folder: Path) -> None:
         ),
         (
             "[sources.a]\ncolumns = ['x']\nkernels = [{k = 0}]\n",
-            r"line 3: sources.a.kernels\[0\] is \{'k': 0\}; write",
+            r"line 3: sources.a.kernels\[0\] is of kind None; it must be one of",
         ),
         (
             "[sources.a]\ncolumns = ['x']\nkernels = ['lookup']\n",
-            r"line 3: sources.a.kernels\[0\] has no matrix",
+            r"line 3: sources.a.kernels\[0\].file is None; name the file",
         ),
         ("[sources.a]\ncolumns = ['x']\nfile = 'b.csv'\n", "line 1: sources.a has file but no key"),
         ("[sources.a]\ncolumns = ['x']\nfile = 3\nkey = 'x'\n", "line 3: sources.a.file is 3"),
-        ("sources = 3\n", "no sources"),
+        ("sources = 3\n", "sources is 3; write a table"),
+        ("[sources]\n", "sources is empty; write a table"),
         ("[sources]\na = 3\n", "line 2: sources.a is 3; write a table"),
     ],
 )

@@ -16,10 +16,9 @@ from discernel.persistence import SavedModel
 from discernel.rows.chunks import Chunk, RowProgress
 from discernel.rows.columns import TableSchema
 from discernel.rows.encoder import column_uses
-from discernel.rows.files import FileSource
 from discernel.rows.formats import file_ending, uncompressed_size
 from discernel.rows.labelled import find_target
-from discernel.rows.open import open_rows
+from discernel.rows.open import find_files, open_rows
 from discernel.rows.reading import READERS
 from discernel.rows.sources import Source
 
@@ -134,12 +133,10 @@ def _opened(
     drop: Sequence[str] = (),
 ) -> Iterator[Source]:
     """Open files in this process, or on the workers of a Dask scheduler."""
-    source = open_rows(list(data), target, drop=drop)
     if scheduler is None:
-        yield source
+        yield open_rows(list(data), target, drop=drop)
         return
     from discernel.arrays.cluster import connected, spread_files
 
-    assert isinstance(source, FileSource)
     with connected(scheduler):
-        yield open_rows(spread_files(source.paths), target, drop=drop)
+        yield open_rows(spread_files(find_files(data)), target, drop=drop)

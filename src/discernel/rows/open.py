@@ -73,8 +73,8 @@ def open_rows(
     """
     if isinstance(rows, Source):
         return rows
-    if isinstance(rows, (str, PathLike)) or _are_paths(rows):
-        return _open_files(rows, target, weights, drop, chunk_rows)
+    if given := _as_paths(rows):
+        return _open_files(find_files(given), target, weights, drop, chunk_rows)
     if is_dask(rows):
         from discernel.rows.dask import DaskSource
 
@@ -84,16 +84,15 @@ def open_rows(
         return ChunkSource(rows, target, weights, drop)
     if is_frame(rows):
         return _open_frame(rows, target, weights, drop, chunk_rows)
-    X = rows if is_sparse(rows) or isinstance(rows, np.ndarray) else np.asarray(rows)
+    X = rows if is_sparse(rows) else np.asanyarray(rows)  # np.memmap stays what it is
     return ArraySource(X, target, weights, chunk_rows=chunk_rows)
 
 
-def _are_paths(rows: Any) -> bool:
-    return (
-        isinstance(rows, (list, tuple))
-        and len(rows) > 0
-        and all(isinstance(each, (str, PathLike)) for each in rows)
-    )
+def _as_paths(rows: Any) -> list[str]:
+    """Return a path, or a list of paths, as a list of strings; an empty list for other rows."""
+    given = rows if isinstance(rows, (list, tuple)) else [rows]
+    are_paths = all(isinstance(each, (str, PathLike)) for each in given)
+    return [str(each) for each in given] if are_paths else []
 
 
 def _are_chunks(rows: Any, target: Any) -> bool:
@@ -126,9 +125,8 @@ def _open_frame(
 
 
 def _open_files(
-    rows: Any, target: Any, weights: Any, drop: Sequence[str], chunk_rows: int | None
+    paths: list[Path], target: Any, weights: Any, drop: Sequence[str], chunk_rows: int | None
 ) -> Source:
-    paths = _find_files(rows)
     if paths[0].suffix.lower() == ".npy":
         if len(paths) > 1:
             raise InvalidInputError(
@@ -149,19 +147,22 @@ def _open_files(
 
 
 def _load_array(given: Any) -> Any:
-    if isinstance(given, (str, PathLike)):
-        return np.load(given, mmap_mode="r")
-    return given
+    """Return labels or weights; an .npy file with them is memory-mapped."""
+    return np.load(paths[0], mmap_mode="r") if (paths := _as_paths(given)) else given
 
 
-def _find_files(rows: Any) -> list[Path]:
-    """Return the files that match a path, a folder, a pattern or a list of these."""
-    given = [rows] if isinstance(rows, (str, PathLike)) else list(rows)
-    return [path for each in given for path in _find_one(str(each))]
+def find_files(given: Sequence[str]) -> list[Path]:
+    """Return the files that match paths, folders or patterns, sorted for each of them.
+
+    Parameters
+    ----------
+    given : sequence of str
+        Paths of files or folders, or patterns.
+    """
+    return [path for each in given for path in _find_one(each)]
 
 
 def _find_one(given: str) -> list[Path]:
-    """Return the files that match a path, a folder or a pattern, sorted."""
     path = Path(given)
     if path.is_file():
         return [path]

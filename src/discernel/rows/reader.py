@@ -341,7 +341,7 @@ def stack_matrices(X: Any, n_expected: int | None = None) -> Any:
                 "Precomputed kernels must be matrices of the same rows, with one shape. NumPy: "
                 f"{error} Stack matrices with np.stack(matrices, axis=-1)."
             ) from error
-    shape: tuple[int, ...] = getattr(X, "shape", ())
+    shape = np.shape(X)
     wanted = "(n_samples, n_samples) or (n_samples, n_samples, n_kernels)"
     is_right = len(shape) not in (2, 3) or shape[0] == shape[1]
     if n_expected is not None:

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from discernel.arrays import convert_rows, is_frame, is_sparse, n_rows
-from discernel.exceptions import InvalidInputError
+from discernel.exceptions import InvalidInputError, is_word
 from discernel.kernels import (
     RBF,
     Jaccard,
@@ -125,11 +125,12 @@ def _refuse_similarities(name: str, view: Any) -> None:
     A view is taken for one if it is a symmetric matrix of at least three rows, without column
     names, whose entries are not all equal.
     """
-    shape: tuple[int, ...] = getattr(view, "shape", ())
+    shape = view.shape
     if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 3:
         return
     if is_frame(view):
-        if not hasattr(view, "index") or list(view.columns) != list(view.index):
+        index = _pandas_index(view)
+        if index is None or list(view.columns) != list(index):
             return
         view = view.to_numpy()
     if view.dtype.kind in "fiub" and _is_symmetric(view):
@@ -140,6 +141,11 @@ def _refuse_similarities(name: str, view: Any) -> None:
             "all rows, including rows to predict. If the columns are features, name them: "
             "pd.DataFrame(view, columns=names)."
         )
+
+
+def _pandas_index(view: Any) -> Any:
+    """Return the index of a pandas DataFrame; None for other views, which have no index."""
+    return getattr(view, "index", None)
 
 
 def _is_symmetric(matrix: Any) -> bool:
@@ -180,7 +186,8 @@ def _joined_arrays(named: dict[str, Any]) -> JoinedViews:
 
 def _joined_frames(named: dict[str, Any]) -> JoinedViews:
     pd = import_pandas("Views that are not all arrays of numbers need pandas")
-    indices = {name: view.index for name, view in named.items() if hasattr(view, "iloc")}
+    indices = {name: _pandas_index(view) for name, view in named.items()}
+    indices = {name: index for name, index in indices.items() if index is not None}
     first = next(iter(indices), None)
     for name, index in indices.items():
         if not index.equals(indices[first or name]):
@@ -209,7 +216,7 @@ def _columns_of(name: str, view: Any) -> dict[str, Any]:
         if view.ndim == 1:
             return {name: list(view)}
         return {f"{name}[{i}]": view[:, i] for i in range(view.shape[1])}
-    if hasattr(view, "iloc"):  # types of pandas, such as categories, are kept
+    if _pandas_index(view) is not None:  # types of pandas, such as categories, are kept
         return {f"{name}[{label}]": view.iloc[:, i].array for i, label in enumerate(view.columns)}
     return {f"{name}[{label}]": column_cells(view, i) for i, label in enumerate(view.columns)}
 
@@ -289,25 +296,23 @@ def source_kernels(sources: Any, kernels: Any = "auto", table: Any = None) -> di
             "The sources must be a mapping of names to columns, or the result of join_views. Got "
             f"{sources!r}."
         )
-    if isinstance(kernels, Mapping):
-        if absent := [name for name in sources if name not in kernels]:
-            raise InvalidInputError(f"Every source must have kernels. Got none for {absent[0]!r}.")
-        if unknown := [name for name in kernels if name not in sources]:
-            raise InvalidInputError(
-                f"Kernels must belong to the sources {list(sources)}. Got kernels for "
-                f"{unknown[0]!r}."
-            )
+    chosen = kernels if isinstance(kernels, Mapping) else dict.fromkeys(sources, kernels)
+    if absent := [name for name in sources if name not in chosen]:
+        raise InvalidInputError(f"Every source must have kernels. Got none for {absent[0]!r}.")
+    if unknown := [name for name in chosen if name not in sources]:
+        raise InvalidInputError(
+            f"Kernels must belong to the sources {list(sources)}. Got kernels for {unknown[0]!r}."
+        )
     made: dict[str, Kernel] = {}
     for name, columns in sources.items():
-        given = kernels[name] if isinstance(kernels, Mapping) else kernels
-        made |= _kernels_of(str(name), columns, given, table)
+        made |= _kernels_of(str(name), columns, chosen[name], table)
     return made
 
 
 def _kernels_of(source: str, columns: Any, given: Any, table: Any) -> dict[str, Kernel]:
     """Return the kernels of one source, by name."""
     found: list[tuple[Kernel, Any]]
-    if isinstance(given, str) and given == "auto":
+    if is_word(given, "auto"):
         found = _auto(source, columns, table)
     else:
         found = [(kernel, columns) for kernel in as_kernels(given)]
@@ -326,9 +331,9 @@ def _has_missing(table: Any, columns: Any) -> bool:
     taken = take_columns(table, column_indices(columns, table))
     if is_sparse(taken):
         return False
-    numbers = taken.numbers if isinstance(taken, Table) else taken
-    others = taken.others if isinstance(taken, Table) else np.empty(0)
-    return bool(np.isnan(numbers.sum())) or any(map(is_missing, others.ravel()))
+    if isinstance(taken, Table):
+        return bool(np.isnan(taken.numbers.sum())) or any(map(is_missing, taken.others.ravel()))
+    return bool(np.isnan(taken.sum()))
 
 
 def _auto(source: str, columns: Any, table: Any) -> list[tuple[Kernel, Any]]:

@@ -130,7 +130,7 @@ class SourceChoice:
         for pattern in self.columns:
             # Column names may contain the wildcards of patterns.
             own = [name for name in names if name == pattern] or [
-                name for name in names if isinstance(name, str) and fnmatchcase(name, pattern)
+                name for name in names if fnmatchcase(str(name), pattern)
             ]
             if not own:
                 raise InvalidInputError(
@@ -198,40 +198,37 @@ class _Reader:
         for key in found:
             if key != "sources":
                 self.fail(f"{key} is unknown", key, "sources are tables [sources.NAME]")
-        sources = found.get("sources")
-        if not isinstance(sources, Mapping) or not sources:
-            self.fail("no sources", "", "write a table [sources.NAME] for each source")
+        remedy = "write a table [sources.NAME] for each source"
+        sources = self.typed(found.get("sources"), Mapping, "sources", "", remedy)
+        if not sources:
+            self.fail("sources is empty", "", remedy)
         return ViewsFile(
             self.path, tuple(self.source(name, table) for name, table in sources.items())
         )
 
     def source(self, name: str, table: Any) -> SourceChoice:
         where = f"sources.{name}"
-        if not isinstance(table, Mapping):
-            self.fail(f"{where} is {table!r}", where, f"write a table [{where}]")
+        table = self.typed(table, Mapping, where, where, f"write a table [{where}]")
         for key in table:
             if key not in _KEYS:
                 self.fail(f"{where}.{key} is unknown", f"{where}.{key}", _one_of(_KEYS))
-        columns, kernels = table.get("columns"), table.get("kernels", [])
-        columns = [columns] if isinstance(columns, str) else columns
-        if not (isinstance(columns, list) and columns and all(isinstance(c, str) for c in columns)):
-            self.fail(
-                f"{where}.columns is {columns!r}",
-                f"{where}.columns",
-                'write a list of names or patterns, such as ["age", "scan_*"]',
-            )
+        columns, at = _as_list(table.get("columns", [])), f"{where}.columns"
+        remedy = 'write a list of names or patterns, such as ["age", "scan_*"]'
+        if not columns:
+            self.fail(f"{where} has no columns", at, remedy)
+        for i, column in enumerate(columns):
+            self.typed(column, str, f"{at}[{i}]", at, remedy)
         for key, other in (("file", "key"), ("key", "file")):
-            if key in table and not isinstance(table[key], str):
-                self.fail(f"{where}.{key} is {table[key]!r}", f"{where}.{key}", "write a string")
-            if key in table and other not in table:
+            if key not in table:
+                continue
+            self.typed(table[key], str, f"{where}.{key}", f"{where}.{key}", "write a string")
+            if other not in table:
                 self.fail(
                     f"{where} has {key} but no {other}", where, "name both: rows are joined by key"
                 )
-        if not isinstance(kernels, list):
-            kernels = [kernels]
         chosen = (
             self.kernel(f"{where}.kernels[{i}]", given, f"{where}.kernels")
-            for i, given in enumerate(kernels)
+            for i, given in enumerate(_as_list(table.get("kernels", [])))
         )
         return SourceChoice(
             name, tuple(columns), tuple(chosen), table.get("file"), table.get("key")
@@ -240,20 +237,19 @@ class _Reader:
     def kernel(self, where: str, given: Any, key: str) -> Callable[[], Kernel]:
         """Return a function that makes a kernel, after checking its parameters."""
         table = {"kind": given} if isinstance(given, str) else given
-        if not isinstance(table, Mapping) or "kind" not in table:
-            self.fail(f"{where} is {given!r}", key, 'write "rbf" or {kind = "rbf", width = 2.0}')
-        kind = table["kind"]
-        if not isinstance(kind, str) or kind not in _KINDS:
+        remedy = 'write "rbf" or {kind = "rbf", width = 2.0}'
+        kind = self.typed(table, Mapping, where, key, remedy).get("kind")
+        if kind not in list(_KINDS):  # a list, because the value may not be hashable
             self.fail(f"{where} is of kind {kind!r}", key, _one_of(_KINDS))
         known = _options(kind)
         for name in table:
             if name != "kind" and name not in known:
                 self.fail(f"{where}.{name} is unknown", key, f"{kind} takes {_list(known)}")
         if kind == "lookup":
-            if not isinstance(table.get("file"), str):
-                self.fail(f"{where} has no matrix", key, 'add file = "similar.csv"')
+            remedy = 'name the file of the matrix: file = "similar.csv"'
+            file = self.typed(table.get("file"), str, f"{where}.file", key, remedy)
             # Read when needed: prediction does not need the file.
-            return partial(_lookup, self.path.parent / table["file"])
+            return partial(_lookup, self.path.parent / file)
         make = partial(_make, kind, {n: _frozen(v) for n, v in table.items() if n != "kind"})
         try:
             make()
@@ -261,10 +257,22 @@ class _Reader:
             self.fail(f"{where}: {str(error).rstrip('.')}", key, "see the kernel's documentation")
         return make
 
+    def typed(self, value: Any, kind: Any, name: str, key: str, remedy: str) -> Any:
+        """Return a value of a type, or raise an error."""
+        if not isinstance(value, kind):
+            self.fail(f"{name} is {value!r}", key, remedy)
+        return value
+
     def fail(self, problem: str, key: str, remedy: str) -> NoReturn:
+        """Raise an error that names the line of a key."""
         line = _line_of(self.text, key)
         at = f"{self.path.name}, line {line}" if line else self.path.name
         raise InvalidInputError(f"{at}: {problem}; {remedy}.")
+
+
+def _as_list(value: Any) -> list[Any]:
+    """Return a list unchanged, and another value as a list with one entry."""
+    return value if isinstance(value, list) else [value]
 
 
 def _one_of(names: Iterable[str]) -> str:
