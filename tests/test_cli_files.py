@@ -354,7 +354,7 @@ def test_a_crafted_model_is_refused_before_anything_is_built(model, kind, place,
     monkeypatch.setattr(skops.io, "load", pytest.fail)
     with_schema(model, change)
     words = r"methodcaller|MethodNode|eval|system|Popen"
-    with pytest.raises(InvalidInputError, match=rf"holds .*({words}).*It was not loaded"):
+    with pytest.raises(InvalidInputError, match=rf"was not loaded\. It contains .*({words})"):
         read_model(model)
     assert not Path("ran").exists()
 
@@ -367,7 +367,7 @@ def test_a_skops_that_ran_crafted_files_is_refused_before_the_file_is_read(
 
     monkeypatch.setattr(skops, "__version__", installed)
     model.unlink()
-    with pytest.raises(MissingExtraError, match=r"needs skops 0\.12 or newer.*this is"):
+    with pytest.raises(MissingExtraError, match=r"needs skops 0\.12 or newer.*is installed"):
         read_model(model)
 
 

@@ -414,8 +414,9 @@ def _name_damaged_file(path: Path) -> Iterator[None]:
     except Exception as error:
         brief = f"{type(error).__name__}: {error}".splitlines()[0][:200]
         raise InvalidInputError(
-            f"{path.name} must be a model that a similar version of discernel wrote. It is another "
-            f"kind of file, or damaged ({brief}). Fit the model again."
+            f"{path.name} must be a model that discernel.save or `discernel fit` wrote, with this "
+            f"or a similar version of discernel. It is another kind of file, or damaged ({brief}). "
+            "Fit the model again."
         ) from error
 
 
