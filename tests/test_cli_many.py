@@ -229,7 +229,7 @@ def test_damaged_compressed_text_is_one_line(words, damage):
     [
         (["--target", "nothing"], "Got 'nothing'"),
         ([], "The target must be named"),
-        (["--target", "kind", "--drop", "other"], "'other' must be in every part"),
+        (["--target", "kind", "--drop", "other"], "'other' must be in every chunk"),
         (["--target", "kind", "--numeric", "a"], "need a single file that fits into memory"),
     ],
 )

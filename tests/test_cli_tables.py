@@ -199,7 +199,7 @@ def test_categories_that_are_new_are_said_and_are_other_values(model):
         ({"age": np.inf}, "Column 'age' is infinite in row 1"),
         (
             {"when": "soon"},
-            "must hold dates in the format of the training rows, such as 31.01.2024. Got 'soon'",
+            "must hold dates in the format of the training rows, such as 2024-01-31. Got 'soon'",
         ),
     ],
 )

@@ -498,7 +498,7 @@ def test_a_target_that_is_not_there_lists_what_is_near(write):
 def test_columns_to_drop_must_be_there_and_not_the_target(write):
     with pytest.raises(InvalidInputError, match=r"must be in data.csv. Got 'c'"):
         read_file("mine", write(GOOD), drop=["c"])
-    with pytest.raises(InvalidInputError, match="'target' is the target"):
+    with pytest.raises(InvalidInputError, match="The target 'target' must not be in"):
         read_file("mine", write(GOOD), categorical=["target"])
 
 

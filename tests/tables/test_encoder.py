@@ -414,7 +414,7 @@ def test_dates_of_text_become_the_same_numbers(written):
     X = pd.DataFrame({"x": [1.0, 2.0, 4.0, 5.0], "when": pd.Series(WRITTEN[written], dtype=object)})
     times = pd.to_datetime(["2020-01-31 06:30", "2021-02-28 00:00", None, "2020-03-01 06:30"])
     encoder, typed = TableEncoder().fit(X), TableEncoder().fit(X.assign(when=times))
-    assert encoder.columns_[1].written == written
+    assert encoder.columns_[1].format == written
     assert encoder.columns_[1].parts == ("days", "year", "month", "weekday", "hour")
     np.testing.assert_array_equal(encoder.transform(X), typed.transform(X.assign(when=times)))
     row = encoder.transform(X)[0]

@@ -112,7 +112,7 @@ def _as_kind(values: Any, kind: str, where: str) -> Any:
     """Convert the cells of a column to a kind, or raise an error that names the cell."""
     pd = import_pandas()
     if kind in FORMATS:
-        return _times(values, kind, where)
+        return read_times(read_column(values.to_frame(), 0, values.name), kind, where)
     if kind == "code":
         return pd.Categorical(canonical_text(values))
     if kind == "category":
@@ -177,19 +177,6 @@ def _refuse_text(values: Any, where: str) -> None:
             f"{where}: column {values.name!r} must hold numbers. Got {str(values.iloc[row])!r} in "
             f"row {row + 1}. Correct the cell, or leave it empty."
         )
-
-
-def _times(values: Any, written: str, where: str) -> NDArray[np.datetime64]:
-    """Return the cells of a column as times, or raise an error if one is not a date."""
-    column = read_column(values.to_frame(), 0, values.name)
-    times, odd = read_times(column, written)
-    if odd is not None:
-        raise InvalidInputError(
-            f"{where}: column {column.name!r} must hold dates in the format of the training rows, "
-            f"such as {written}. Got {str(column.cells[odd])!r} in row {odd + 1}. Correct the "
-            "cell, leave it empty, or drop the column."
-        )
-    return times
 
 
 def _refuse_infinite(table: Any, where: str) -> None:
@@ -305,9 +292,7 @@ def _kind(column: Column, categorical: Sequence[str], numeric: Sequence[str], wh
         return "code"
     if column.name in numeric:
         return "numeric"
-    kind, written = column_kind(column)
-    if kind == "date":
-        return written
+    kind = column_kind(column)
     if kind == "category":
         if column.declared:
             return "code"

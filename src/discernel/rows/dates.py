@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray
+from discernel.exceptions import InvalidInputError
 from discernel.rows.cells import Column
 
 #: The numbers that a model uses in place of a date: days since 1970 and periodic parts.
@@ -86,15 +87,15 @@ def _matching_formats(texts: Collection[str]) -> list[str]:
     """Return the formats that match all texts."""
     found = list(FORMATS) if texts else []
     for text in texts:
-        found = [written for written in found if _parse(text, written) is not None]
+        found = [format for format in found if _parse(text, format) is not None]
         if not found:
             break
     return found
 
 
-def _parse(text: str, written: str) -> datetime | None:
+def _parse(text: str, format: str) -> datetime | None:
     """Return a text as a naive time in UTC; None if it is not a date in the format."""
-    match = FORMATS[written].fullmatch(text)
+    match = FORMATS[format].fullmatch(text)
     if match is None:
         return None
     cell = match.groupdict(default="")
@@ -112,36 +113,46 @@ def _without_zone(time: datetime) -> datetime:
     return time if time.tzinfo is None else time.astimezone(UTC).replace(tzinfo=None)
 
 
-def as_times(cells: NDArray[Any], written: str) -> NDArray[np.datetime64]:
+def as_times(cells: NDArray[Any], format: str) -> NDArray[np.datetime64]:
     """Return cells as times in UTC; NaT for cells that are missing or not dates.
 
     Parameters
     ----------
     cells : ndarray of shape (n_rows,)
         Dates of any type, or texts.
-    written : str
+    format : str
         The format of texts, as `date_format` returns it.
     """
     if cells.dtype.kind == "M":
         return cells.astype("datetime64[us]")
-    texts = {cell: _parse(cell, written) for cell in cells if isinstance(cell, str)}
+    texts = {cell: _parse(cell, format) for cell in cells if isinstance(cell, str)}
     found = [texts[cell] if isinstance(cell, str) else _time(cell) for cell in cells]
     return np.array(found, dtype="datetime64[us]")
 
 
-def read_times(column: Column, written: str) -> tuple[NDArray[np.datetime64], int | None]:
-    """Return the cells of a column as times, and the first row that is not a date, or None.
+def read_times(column: Column, format: str, file: str | None = None) -> NDArray[np.datetime64]:
+    """Return the cells of a column as times, or raise an error if one is not a date.
 
     Parameters
     ----------
     column : Column
         The dates.
-    written : str
+    format : str
         The format of texts, as `date_format` returns it.
+    file : str, optional
+        The name of the file of the column. The error message counts rows of files from 1, and rows
+        of other tables from 0.
     """
-    times = as_times(column.cells, written)
+    times = as_times(column.cells, format)
     odd = np.flatnonzero(np.isnat(times) & ~column.missing)
-    return times, int(odd[0]) if len(odd) else None
+    if not len(odd):
+        return times
+    start, row = ("The", odd[0]) if file is None else (f"{file}: the", odd[0] + 1)
+    raise InvalidInputError(
+        f"{start} column {column.name!r} must hold dates in the format of the training rows, such "
+        f"as {format}. Got {str(column.cells[odd[0]])!r} in row {row}. Correct the cell, leave it "
+        "empty, or drop the column."
+    )
 
 
 def _time(cell: Any) -> Any:

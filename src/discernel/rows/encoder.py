@@ -39,14 +39,14 @@ from discernel.rows.dates import (
 from discernel.rows.formats import view_slices
 
 #: The minimum number of rows for a category, or the indicator of missing cells, to be encoded.
-_ENOUGH = 2
+_MIN_ROWS = 2
 #: A column of text with more distinct values than this, in more than half of its rows, is not
 #: categorical; a column of more distinct integers that fill half of their range numbers the rows.
-_MANY = 50
+_MANY_VALUES = 50
 #: The end of the reason for leaving such integers out.
 _NUMBERS_ROWS = "which number the rows"
 #: The maximum number of categories of a column; less frequent values share one encoded column.
-_MOST = 200
+_MAX_CATEGORIES = 200
 
 
 # ---- encodings of one column -------------------------------------------------------------------
@@ -65,23 +65,23 @@ class EncodedColumn:
     position: int
 
     @property
-    def made(self) -> list[tuple[str, bool, float]]:
+    def outputs(self) -> list[tuple[str, bool, float]]:
         """The encoded columns: suffix of the name, whether it is a 0/1 code, and spread."""
         raise NotImplementedError
 
     def names(self, column: str) -> list[str]:
         """Return the names of the encoded columns."""
-        return [column + ending for ending, _, _ in self.made]
+        return [column + ending for ending, _, _ in self.outputs]
 
     @property
     def is_code(self) -> list[bool]:
         """Which encoded columns are 0/1 codes."""
-        return [is_code for _, is_code, _ in self.made]
+        return [is_code for _, is_code, _ in self.outputs]
 
     @property
     def spreads(self) -> list[float]:
         """The spread of each encoded column; 1 for codes."""
-        return [spread for _, _, spread in self.made]
+        return [spread for _, _, spread in self.outputs]
 
     def input_names(self, column: str) -> list[str]:
         """Return the names of the columns that an exported model takes."""
@@ -126,7 +126,7 @@ class EncodedNumbers(EncodedColumn):
     tells_missing: bool = False
 
     @property
-    def made(self) -> list[tuple[str, bool, float]]:
+    def outputs(self) -> list[tuple[str, bool, float]]:
         return [("", False, self.spread), (" is missing", True, 1.0)][: 1 + self.tells_missing]
 
     def encode(self, column: Column, out: FloatArray) -> None:
@@ -176,7 +176,7 @@ class EncodedValues(EncodedColumn):
         return f"category of {len(self.values) + len(self.rare)} values"
 
     @property
-    def made(self) -> list[tuple[str, bool, float]]:
+    def outputs(self) -> list[tuple[str, bool, float]]:
         rest = [" is other", " is missing"][: 1 + self.tells_missing]
         return [(end, True, 1.0) for end in (*(f"={value}" for value in self.values), *rest)]
 
@@ -213,7 +213,7 @@ class EncodedDates(EncodedColumn):
 
     Attributes
     ----------
-    written : str
+    format : str
         The format of dates in texts, one of `discernel.rows.dates.FORMATS`. Date objects are
         accepted too.
     parts : tuple of str
@@ -222,14 +222,14 @@ class EncodedDates(EncodedColumn):
         The encoding of each part.
     """
 
-    written: str
+    format: str
     parts: tuple[str, ...]
     numbers: tuple[EncodedNumbers, ...]
 
     @property
     def kind(self) -> str:
         """The format of the dates."""
-        return self.written
+        return self.format
 
     @property
     def words(self) -> str:
@@ -240,12 +240,12 @@ class EncodedDates(EncodedColumn):
         return [f"{column!r} is treated as dates: {', '.join(self.parts)}"]
 
     @property
-    def made(self) -> list[tuple[str, bool, float]]:
+    def outputs(self) -> list[tuple[str, bool, float]]:
         pairs = zip(self.input_names(""), self.numbers, strict=True)
         return [
             (part + ending, is_code, spread)
             for part, each in pairs
-            for ending, is_code, spread in each.made
+            for ending, is_code, spread in each.outputs
         ]
 
     def input_names(self, column: str) -> list[str]:
@@ -258,25 +258,15 @@ class EncodedDates(EncodedColumn):
         return self.numbers
 
     def input_cells(self, column: Column) -> dict[str, NDArray[Any]]:
-        found = date_parts(self.times(column))
+        found = date_parts(read_times(column, self.format))
         cells = (found[part] for part in self.parts)
         return dict(zip(self.input_names(column.name), cells, strict=True))
 
     def encode(self, column: Column, out: FloatArray) -> None:
         """Write the encoded columns to ``out``."""
-        found = date_parts(self.times(column))
+        found = date_parts(read_times(column, self.format))
         for each, (part, place) in zip(self.numbers, self._places.items(), strict=True):
             each.encode(_as_column(found[part], column.name), out[:, place])
-
-    def times(self, column: Column) -> NDArray[np.datetime64]:
-        """Return the cells of a column as times, or raise an error if one is not a date."""
-        times, odd = read_times(column, self.written)
-        if odd is not None:
-            raise InvalidInputError(
-                f"The column {column.name!r} must hold dates in the format of the training rows, "
-                f"such as {self.written}. Got {str(column.cells[odd])!r} in row {odd}."
-            )
-        return times
 
     def typical(self, encoded: FloatArray) -> FloatArray:
         """Return the encoded columns of a typical row: medians."""
@@ -287,7 +277,7 @@ class EncodedDates(EncodedColumn):
     def _places(self) -> dict[str, slice]:
         """The encoded columns of each part."""
         pairs = zip(self.parts, self.numbers, strict=True)
-        return view_slices({part: len(each.made) for part, each in pairs})
+        return view_slices({part: len(each.outputs) for part, each in pairs})
 
 
 def _as_column(numbers: FloatArray, name: str) -> Column:
@@ -332,29 +322,21 @@ Encoded: TypeAlias = EncodedNumbers | EncodedValues | EncodedDates
 # ---- learning the encoding ---------------------------------------------------------------------
 
 
-def column_kind(column: Column) -> tuple[str, str]:
-    """Return the kind of a column, and the format of dates.
+def column_kind(column: Column) -> str:
+    """Return the kind of a column: "number", "category", "other" or a format of dates.
 
     Parameters
     ----------
     column : Column
-        The cells.
-
-    Returns
-    -------
-    kind : {"number", "category", "date", "other"}
-        The kind; "number" for a column without values.
-    written : str
-        One of `discernel.rows.dates.FORMATS`; empty for other kinds than dates.
+        The cells. A column without values is of the kind "number".
     """
     if column.kinds == {"date"}:
-        return "date", ISO
+        return ISO
     if column.declared:
-        return "category", ""
+        return "category"
     if column.kinds == {"text"}:
-        written = date_format(column.texts)
-        return ("category", "") if written is None else ("date", written)
-    return ("number" if column.kinds <= {"number"} else "other"), ""
+        return date_format(column.texts) or "category"
+    return "number" if column.kinds <= {"number"} else "other"
 
 
 def learn_columns(
@@ -403,9 +385,9 @@ def _learn(
     if not column.kinds:
         return LeftOut(column.name, "no value at all", "Drop it.")
     _refuse_mixed(column)
-    kind, written = column_kind(column)
-    if kind == "date":
-        return _learn_dates(column, position, written, facts, keep_constant)
+    kind = column_kind(column)
+    if kind in FORMATS:
+        return _learn_dates(column, position, kind, keep_constant)
     if kind == "category":
         return _learn_values(column, position, facts, keep_constant)
     if kind == "number":
@@ -433,18 +415,18 @@ def _refuse_mixed(column: Column) -> None:
 
 
 def _learn_dates(
-    column: Column, position: int, written: str, facts: ColumnFacts, keep_constant: bool
+    column: Column, position: int, format: str, keep_constant: bool
 ) -> Encoded | LeftOut:
     """Return the encoding of a column of dates, or the reason to leave it out."""
     found: dict[str, EncodedNumbers] = {}
-    for part, numbers in date_parts(as_times(column.cells, written)).items():
+    for part, numbers in date_parts(as_times(column.cells, format)).items():
         known = numbers[~np.isnan(numbers)]
         if np.ptp(known) == 0 and not (keep_constant and part == "days"):
             continue
         found[part] = _encode_numbers(np.sort(known), len(numbers) - len(known), position)
     if not found:
         return LeftOut(column.name, "one date")
-    return EncodedDates(position, written, tuple(found), tuple(found.values()))
+    return EncodedDates(position, format, tuple(found), tuple(found.values()))
 
 
 def _learn_numbers(
@@ -472,7 +454,7 @@ def _learn_numbers(
 def _encode_numbers(known: FloatArray, n_missing: int, position: int) -> EncodedNumbers:
     """Return the encoding of a column with these known numbers, sorted, and missing cells."""
     spread = float(column_spreads(known[:, None])[0])
-    tells_missing = n_missing >= _ENOUGH and len(known) >= _ENOUGH
+    tells_missing = n_missing >= _MIN_ROWS and len(known) >= _MIN_ROWS
     return EncodedNumbers(position, float(np.median(known)), spread, tells_missing)
 
 
@@ -486,7 +468,7 @@ def has_row_numbers(X: Any, facts: Sequence[ColumnFacts] | None = None) -> bool:
     facts : sequence of ColumnFacts, optional
         Counts of each column over all training rows, if X is a random sample of them.
     """
-    if not is_frame(X) or X.shape[0] <= _MANY:
+    if not is_frame(X) or X.shape[0] <= _MANY_VALUES:
         return False
     for position in range(X.shape[1]):
         column = read_column(X, position, "")
@@ -506,7 +488,7 @@ def _number_the_rows(known: FloatArray, n_known: int) -> bool:
     ``n_known`` is the number of integers in all rows, of which ``known`` may be a sample.
     """
     return bool(
-        len(known) > _MANY
+        len(known) > _MANY_VALUES
         and (np.diff(known) > 0).all()
         and known[-1] - known[0] + 1 <= 2 * n_known
     )
@@ -535,7 +517,7 @@ def _learn_values(
     # With too many distinct values to count over all rows, the sample decides.
     counts = column.counts if facts.counts is None else Counter(facts.counts)
     n_known = sum(counts.values())
-    if len(counts) > _MANY and 2 * len(counts) > n_known:
+    if len(counts) > _MANY_VALUES and 2 * len(counts) > n_known:
         return LeftOut(
             column.name,
             f"text with {len(counts)} different values in {n_known} rows",
@@ -559,7 +541,7 @@ def _learn_values(
 def _frequent(counts: Counter[str]) -> list[str]:
     """Return the most frequent values; ties are broken by alphabetical order."""
     ranked = sorted(counts, key=lambda value: (-counts[value], value))
-    return [value for value in ranked[:_MOST] if counts[value] >= _ENOUGH]
+    return [value for value in ranked[:_MAX_CATEGORIES] if counts[value] >= _MIN_ROWS]
 
 
 # ---- the encoder -------------------------------------------------------------------------------
