@@ -95,7 +95,7 @@ def test_columns_that_a_file_does_not_have_are_named(capsys):
     exporting._say_columns(scorer, ["x0", "day"])
     told = capsys.readouterr()
     assert told.out == "columns: 'x0', 'x1'\nclasses: 0, 1\n"
-    assert told.err.startswith("note: 'x1' must be computed")
+    assert told.err.startswith("note: compute 'x1' from")
 
 
 @pytest.mark.parametrize(

@@ -231,15 +231,15 @@ def test_labels_with_zeros_in_front_stay_text(tmp_path):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: open_rows(iter([np.ones((2, 2))])), "iterator, which is used up"),
-        (lambda: open_rows("nowhere/*.parquet"), "where there is none"),
+        (lambda: open_rows(iter([np.ones((2, 2))])), "iterator, which is exhausted"),
+        (lambda: open_rows("nowhere/*.parquet"), "Found no files for"),
         (lambda: open_rows(np.ones((3, 2)), [0, 1]), "3 rows and 2 labels"),
         (lambda: list(open_rows([(np.ones((3, 2)), [0, 1, 0], [1])]).chunks()), "3 rows and 1 wei"),
-        (lambda: open_rows(np.ones(3), [0, 1, 0]), "two dimensions"),
+        (lambda: open_rows(np.ones(3), [0, 1, 0]), "two-dimensional table"),
         (lambda: open_rows(np.ones((3, 2)), chunk_rows=0), "chunk_rows must be"),
         (lambda: list(open_rows([table(), table().drop(columns="age")], "y").chunks()), "no 'age'"),
-        (lambda: list(open_rows([table()], "z").chunks()), "'z' must be in every part"),
-        (lambda: open_rows(table(), "z"), "'z' must be in every part"),
+        (lambda: list(open_rows([table()], "z").chunks()), "'z' must be in every chunk"),
+        (lambda: open_rows(table(), "z"), "'z' must be in every chunk"),
     ],
 )
 def test_what_cannot_be_rows_is_refused(make, words):
