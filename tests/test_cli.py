@@ -107,7 +107,7 @@ def test_an_interruption_says_how_to_go_on_and_loses_nothing():
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
-    assert f"Interrupted. Run the same command again: it goes on from {store}." in errors
+    assert f"Interrupted. Run the same command again to continue from {store}." in errors
     assert "Traceback" not in errors
     assert _n_finished(store) >= 2
 
@@ -187,14 +187,14 @@ def test_a_second_comparison_finds_what_was_run_and_a_report_needs_no_plan():
         (["compare", "none.csv"], "The data must be a file. 'none.csv' does not exist."),
         (["compare", "data/none"], "Got 'data/none', which is neither."),
         (["compare", "wein"], "Did you mean 'wine'?"),
-        (["compare", "wine", "--target", "y"], "--numeric are for files. 'wine' is the name"),
+        (["compare", "wine", "--target", "y"], "--numeric need a file. 'wine' is the name"),
         (["compare", "wine", "--method", "svm"], "The method must be one of 'discernel'"),
         (["compare", "wine", "--train-size", "2"], "must lie between 0 and 1. Got 2.0."),
         (["compare", "plants.csv"], "The target must be named: plants.csv has 'id', 'size'"),
         (["compare", "plants.csv", "-t", "specie"], "Did you mean 'species' or"),
         (["report", "none.sqlite"], "The file must be a model or a file of results"),
         (["report", "plants.csv"], "plants.csv"),
-        (["predict", "none.model", "wine"], "There is none at 'none.model'"),
+        (["predict", "none.model", "wine"], "Found no file at 'none.model'"),
         (
             ["predict", "plants.csv", "wine"],
             "must be a model that discernel.save or `discernel fit` wrote",
@@ -420,7 +420,7 @@ def test_models_of_every_criterion_are_loaded_unchanged(tmp_path, criterion):
     np.testing.assert_array_equal(
         again.pipeline.predict_proba(rows.X), model.pipeline.predict_proba(rows.X)
     )
-    assert again.preparation == model.preparation
+    assert again.schema == model.schema
     assert again.origin == model.origin
 
 
@@ -441,15 +441,15 @@ def test_models_of_low_rank_are_loaded_unchanged(tmp_path, kernels):
 def test_a_model_with_anything_else_in_it_is_not_saved(tmp_path):
     model = fit_model(Data("iris"), Learner("uniform"))
     strange = replace(model, dataset=Path("anything"))
-    with pytest.raises(InvalidInputError, match=r"must be made of parts of discernel.*Got pathlib"):
+    with pytest.raises(InvalidInputError, match=r"only types of discernel.*Got pathlib"):
         write_model(strange, tmp_path / "strange.model")
     assert not (tmp_path / "strange.model").exists()
 
 
 def test_rows_without_the_columns_of_the_model_are_refused(table):
     invoke("fit", "iris", "-o", "iris.model")
-    assert "Got none named" in invoke("predict", "iris.model", table, code=1).stderr
-    assert "Got those of 'wine'" in invoke("predict", "iris.model", "wine", code=1).stderr
+    assert "Missing:" in invoke("predict", "iris.model", table, code=1).stderr
+    assert "The features of 'wine' differ" in invoke("predict", "iris.model", "wine", code=1).stderr
 
 
 # ---- info --------------------------------------------------------------------------------------
@@ -459,7 +459,7 @@ def test_info_says_what_is_here():
     shown = invoke("info").output
     assert discernel.__version__ in shown
     assert re.search(r"wine +178 +13 +bundled", shown)
-    assert "not there yet" in shown
+    assert "none yet" in shown
 
 
 # ---- demo --------------------------------------------------------------------------------------
@@ -470,7 +470,7 @@ def test_demo_shows_wins_and_losses_and_writes_a_report(tmp_path, monkeypatch):
     monkeypatch.setattr(demonstrating, "_METHODS", ("discernel", "boosting"))
     store = tmp_path / "demo.sqlite"
     result = invoke("demo", "--splits", "1", "--jobs", "1", "--store", store)
-    assert "discernel has the best accuracy on 1 of 2" in result.output
+    assert "discernel has the best accuracy on 1 of 2 data sets" in result.output
     assert re.search(
         r"On steps, boosting has the better accuracy: \d+\.\d % against \d+\.\d %", result.output
     )

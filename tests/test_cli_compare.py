@@ -163,10 +163,13 @@ def test_results_may_be_judged_by_another_metric():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["a.skops", "--row", "1"], "--row is a row of the file that --explain names"),
+        (["a.skops", "--row", "1"], "--row needs --explain DATA"),
         (["a.skops", "--explain", "a.csv", "--row", "99"], "A row must be one of 1 to 60. Got 99."),
-        (["a.csv", "--explain", "a.csv"], "a.csv is none. Leave them out, or name a model."),
-        (["none.skops"], "The file must be a model or a file of results that is there."),
+        (
+            ["a.csv", "--explain", "a.csv"],
+            "a.csv is not a model. Omit these options, or name a model.",
+        ),
+        (["none.skops"], "The file must be an existing model or file of results."),
     ],
 )
 @pytest.mark.usefixtures("model")

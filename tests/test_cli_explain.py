@@ -66,7 +66,7 @@ def test_columns_add_up_to_the_score(n_classes, criterion):
         for parts in (each["columns"], each["sources"]):
             total = each["baseline"] + sum(parts.values())
             assert total == pytest.approx(each["score"], abs=1e-9)
-        assert list(each["columns"]) == list(model.preparation.columns)
+        assert list(each["columns"]) == list(model.schema.columns)
         assert each["predicted"] == labels[i]
         assert list(each["probabilities"].values()) == shares[i].tolist()
         assert each["identifiers"] == {"id": str(i)}
@@ -132,7 +132,7 @@ def test_sources_have_importances_with_spread_and_contributions():
     ("words", "message"),
     [
         (["t.csv", "--row", "91"], "A row must be one of 1 to 90. Got 91."),
-        (["--row", "1"], "--row is a row of DATA. Name a file"),
+        (["--row", "1"], "--row needs DATA. Name a file"),
         (["none.csv"], "does not exist"),
     ],
 )
@@ -148,6 +148,6 @@ def test_importances_of_encoded_columns_are_those_of_their_column():
     invoke("fit", "t.csv", "-t", "kind", "--criterion", "uniform", "-q")
     shown = json.loads(invoke("explain", "t.skops", "--json").stdout)["importances"]
     model = read_model("t.skops")
-    assert {each["column"] for each in shown} == set(model.preparation.columns)
+    assert {each["column"] for each in shown} == set(model.schema.columns)
     assert sum(each["importance"] for each in shown) == pytest.approx(1.0)
     assert "columns that matter" in invoke("explain", "t.skops").output

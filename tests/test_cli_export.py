@@ -95,16 +95,16 @@ def test_columns_that_a_file_does_not_have_are_named(capsys):
     exporting._say_columns(scorer, ["x0", "day"])
     told = capsys.readouterr()
     assert told.out == "columns: 'x0', 'x1'\nclasses: 0, 1\n"
-    assert told.err.startswith("note: 'x1' must be computed")
+    assert told.err.startswith("note: compute 'x1' from")
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["model.skops", "--to", "model.txt"], "must end with .onnx or .py"),
-        (["model.skops", "--to", "scorer.py", "--float32"], "--float32 is for ONNX"),
+        (["model.skops", "--to", "scorer.py", "--float32"], "--float32 works with .onnx only"),
         (["model.skops", "--to", "none/model.onnx"], "folder that is there"),
-        (["none.skops", "--to", "model.onnx"], "There is none at"),
+        (["none.skops", "--to", "model.onnx"], "Found no file at"),
     ],
 )
 def test_what_is_wrong_is_said_on_one_line(model, words, said):

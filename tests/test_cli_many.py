@@ -53,7 +53,7 @@ def test_a_folder_is_fitted_and_predicted_in_chunks(folder):
     assert "300 rows in chunks, 3 columns, 2 classes" in result.output
     assert "expected of new rows" in result.output
     model = read_model("m.model")
-    assert model.preparation.columns == ("a", "b", "town")
+    assert model.schema.columns == ("a", "b", "town")
     assert model.pipeline[-1].model_.stream is None
     invoke("predict", "m.model", folder, "--out", "p.parquet")
     found = pd.read_parquet("p.parquet")
@@ -178,7 +178,7 @@ def test_dates_are_taken_from_one_file_and_from_several(kind):
         write(part, f"data/{i}.{ending}")
     for data, model in ((f"one.{ending}", "one.skops"), ("data", "many.skops")):
         shown = invoke("fit", data, "-t", "kind", "-o", model).output
-        assert "'when' is taken as dates: days" in shown
+        assert "'when' is treated as dates: days" in shown
         columns = read_model(model).origin.columns
         assert columns["when"].startswith("date, as days")
         found = []
@@ -229,8 +229,8 @@ def test_damaged_compressed_text_is_one_line(words, damage):
     [
         (["--target", "nothing"], "Got 'nothing'"),
         ([], "The target must be named"),
-        (["--target", "kind", "--drop", "other"], "'other' must be in every part"),
-        (["--target", "kind", "--numeric", "a"], "are for a file that fits into memory"),
+        (["--target", "kind", "--drop", "other"], "'other' must be in every chunk"),
+        (["--target", "kind", "--numeric", "a"], "need a single file that fits into memory"),
     ],
 )
 def test_what_cannot_be_fitted_is_one_line(folder, words, expected):

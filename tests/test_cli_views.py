@@ -92,15 +92,15 @@ def test_rows_are_explained_by_source():
 def test_without_the_files_of_sources_the_error_says_where_to_name_them():
     fit("--out", "model.skops", "-q")
     told = invoke("predict", "model.skops", "new.csv", code=1).output
-    assert "'sequence[promoter]' came from another file" in told
+    assert "no column 'sequence[promoter]', which came from a separate file" in told
     assert "--views FILE" in told
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--drop", "lab_0"), "no --drop, --categorical or --numeric"),
-        (("--scheduler", "tcp://host:1"), "--views takes one file"),
+        (("--drop", "lab_0"), "without --drop, --categorical and --numeric"),
+        (("--scheduler", "tcp://host:1"), "--views needs a single data file"),
     ],
 )
 def test_words_that_do_not_go_with_views(words, message):
@@ -109,9 +109,9 @@ def test_words_that_do_not_go_with_views(words, message):
 
 def test_a_target_that_is_in_a_source_is_refused(tmp_path):
     (tmp_path / "views.toml").write_text("[sources.all]\ncolumns = ['*']\n")
-    assert "the target 'outcome' is a column of a source" in fit(code=1).output
+    assert "the target 'outcome' must not be a column of a source" in fit(code=1).output
 
 
 def test_a_mistake_in_the_file_is_one_line_that_names_it(tmp_path):
     (tmp_path / "views.toml").write_text("[sources.a]\ncolumns = ['lab_*']\nkernel = 'rbf'\n")
-    assert "views.toml, line 3: sources.a.kernel means nothing" in fit(code=1).output
+    assert "views.toml, line 3: sources.a.kernel is unknown" in fit(code=1).output

@@ -147,6 +147,31 @@ def test_a_pipeline_and_a_table_of_anything_are_saved(tmp_path):
     assert_array_equal(again.predict_proba(mixed), clf.predict_proba(mixed))
 
 
+@pytest.mark.filterwarnings("default")  # those of MLflow's own dependencies are not ours
+def test_mlflow_logs_and_loads_models_through_skops(tmp_path):
+    mlflow = pytest.importorskip("mlflow")
+    X, y = wine()
+    mixed = X.assign(ward=np.where(y == 0, "east", None))
+    clf = discernel.MultipleKernelDiscriminant(**QUICK).fit(mixed, y)
+    mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'mlflow.db'}")
+    experiment = mlflow.create_experiment("wine", artifact_location=(tmp_path / "runs").as_uri())
+    with mlflow.start_run(experiment_id=experiment):
+        logged = mlflow.sklearn.log_model(
+            clf,
+            name="wine",
+            serialization_format="skops",
+            skops_trusted_types=discernel.trusted_types(),
+            pip_requirements=["discernel"],
+        )
+    again = mlflow.sklearn.load_model(logged.model_uri)
+    assert type(again) is discernel.MultipleKernelDiscriminant
+    assert_array_equal(again.predict_proba(mixed), clf.predict_proba(mixed))
+    assert_array_equal(again.predict(mixed), clf.predict(mixed))
+    untrusted = pytest.raises(mlflow.MlflowException, match="untrusted types")
+    with mlflow.start_run(experiment_id=experiment), untrusted:
+        mlflow.sklearn.log_model(clf, name="wine", serialization_format="skops")
+
+
 def test_what_is_no_model_is_not_saved(tmp_path):
     X, y = wine()
     path = tmp_path / "model.skops"
@@ -155,7 +180,7 @@ def test_what_is_no_model_is_not_saved(tmp_path):
     with pytest.raises(ValueError, match="not fitted yet"):
         discernel.save(discernel.KernelDiscriminant(), path)
     own = discernel.MultipleKernelDiscriminant([Function(dot)], **QUICK).fit(X, y)
-    with pytest.raises(InvalidInputError, match=r"must be made of parts of discernel.*dot"):
+    with pytest.raises(InvalidInputError, match=r"must contain only types of discernel.*dot"):
         discernel.save(own, path)
     other = make_pipeline(MinMaxScaler(), discernel.MultipleKernelDiscriminant(**QUICK))
     with pytest.raises(InvalidInputError, match=r"MinMaxScaler.*trusted_types"):
@@ -167,7 +192,7 @@ def test_what_is_no_model_is_not_saved(tmp_path):
 
 @pytest.mark.parametrize(
     ("number", "words"),
-    [(5, r"no longer reads\. Fit it again"), (99, r"a newer version\. Update discernel")],
+    [(5, r"no longer reads\. Fit the model again"), (99, r"a newer version\. Update discernel")],
 )
 def test_files_of_another_format_are_refused(number, words, tmp_path):
     X, y = wine()
@@ -222,4 +247,4 @@ def test_a_regression_is_shown_by_the_command_line_but_predicts_in_python(tmp_pa
     assert CliRunner().invoke(app, ["info", "ridge.skops"]).exit_code == 0
     result = CliRunner().invoke(app, ["predict", "ridge.skops", "wine.csv"])
     assert result.exit_code == 1
-    assert "holds MultipleKernelRidge; use it in Python: discernel.load" in result.stderr
+    assert "contains MultipleKernelRidge; use it in Python: discernel.load" in result.stderr

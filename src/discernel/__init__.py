@@ -47,33 +47,32 @@ __all__ = [
 
 __version__ = version("discernel")
 
-#: Where names went that were here once.
-_ROOMS = {
+#: Modules of names that were in this module in earlier versions.
+_MODULES = {
     "discernel.criteria": "AKFD Alignment Margin Separability",
     "discernel.learn": "AlignedKernels Candidate Progress RegularizationPath",
     "discernel.solvers": "Newton QCQP SDP SILP",
     "discernel_reproduction.baselines": "ConformalKernelTransformer KDDA "
     "KernelNeighborsClassifier LearnedKernelSVC SingleKernelClassifier",
 }
-_MOVED = {name: room for room, names in _ROOMS.items() for name in names.split()}
+_MOVED = {name: module for module, names in _MODULES.items() for name in names.split()}
 
-if not TYPE_CHECKING:  # which would take any name for granted
+if not TYPE_CHECKING:  # with __getattr__, type checkers would accept any name
 
     def __getattr__(name: str) -> Any:
-        """Import `save`, `load` and `trusted_types` when first used, or say where a name went."""
-        if name in ("load", "save", "trusted_types"):  # they know the parts of all models
+        """Import `save`, `load` and `trusted_types` on first use; refuse names that have moved."""
+        if name in ("load", "save", "trusted_types"):  # their module imports all parts of models
             from discernel import persistence
 
             return vars(persistence)[name]
         if name in _MOVED:
-            # Python drops the words of an AttributeError in `from discernel import …`.
+            # `from discernel import …` discards the message of an AttributeError.
             raise ImportError(
-                f"{name} is no longer in discernel itself. Write: "
-                f"from {_MOVED[name]} import {name}",
+                f"{name} has moved. Write: from {_MOVED[name]} import {name}",
                 name="discernel",
             )
         raise AttributeError(f"module 'discernel' has no attribute {name!r}")
 
     def __dir__() -> list[str]:
-        """Name all that is public, imported or not."""
+        """List all public names, including those imported on first use."""
         return sorted({*globals(), *__all__})

@@ -1,4 +1,4 @@
-"""The data sets of the papers, by name: `load` and `names`."""
+"""The papers' data sets by name: `load` and `names`."""
 
 from discernel.exceptions import DataUnavailableError
 from discernel.rows.catalog import names, private_names

@@ -1,22 +1,23 @@
 """The errors and warnings of discernel.
 
-Every error is also the built-in a caller would expect, so plain ``except ValueError`` works::
+Every error is also a built-in error, so that plain ``except ValueError`` works::
 
     DiscernelError
-    ├── InvalidInputError     (ValueError)   data, labels or parameters that cannot work
-    │   └── InvalidGramError                 a Gram matrix that is not one
-    ├── NumericalError        (LinAlgError)  a factorisation that broke down
+    ├── InvalidInputError     (ValueError)   invalid data, labels or parameters
+    │   └── InvalidGramError                 a matrix that is not a kernel matrix
+    ├── NumericalError        (LinAlgError)  a factorization that broke down
     ├── MissingExtraError     (ImportError)  an optional package that is not installed
-    ├── DataUnavailableError  (OSError)      a data set that cannot be had here
-    ├── FileWriteError        (OSError)      a file that cannot be written; the old one is kept
-    ├── ClusterError          (RuntimeError) other machines that went away in the middle
-    └── DeviceError           (RuntimeError) a GPU that failed, or whose memory was not enough
+    ├── DataUnavailableError  (OSError)      a data set that is not available
+    ├── FileWriteError        (OSError)      a file that cannot be written; an old file is kept
+    ├── ClusterError          (RuntimeError) Dask workers or schedulers that were lost
+    └── DeviceError           (RuntimeError) a GPU that failed or ran out of memory
 
     DiscernelWarning          (UserWarning)
-    ├── DroppedKernelWarning                 a kernel that is constant on the training set
-    ├── LeftOutColumnWarning                 a column that nothing can be learned from as it is
+    ├── DroppedKernelWarning                 a kernel that is constant on the training rows
+    ├── LeftOutColumnWarning                 a column that cannot be used
+    ├── LongFitWarning                       a fit that is expected to take minutes
     ├── LowRankWarning                       a rank that is clearly too small
-    └── ConvergenceWarning    (scikit-learn's)
+    └── ConvergenceWarning    (scikit-learn's) a solver that did not reach its tolerance
 """
 
 from __future__ import annotations
@@ -54,63 +55,63 @@ __all__ = [
 
 
 class DiscernelError(Exception):
-    """Base of all errors raised by discernel."""
+    """Base class of all errors of discernel."""
 
 
 class InvalidInputError(DiscernelError, ValueError):
-    """Data, labels or parameters that cannot work; the message says what to do."""
+    """Data, labels or parameters are invalid; the message has a remedy."""
 
 
 class InvalidGramError(InvalidInputError):
-    """A matrix given as a kernel matrix that is not symmetric positive semidefinite."""
+    """A matrix given as a kernel matrix is not symmetric positive semidefinite."""
 
 
 class NumericalError(DiscernelError, np.linalg.LinAlgError):
-    """A factorisation broke down in floating point."""
+    """A factorization broke down in floating point."""
 
 
 class MissingExtraError(DiscernelError, ImportError):
-    """An optional package is needed and not installed; `missing_extra` writes the message."""
+    """An optional package is needed and not installed; see `missing_extra`."""
 
 
 class DataUnavailableError(DiscernelError, OSError):
-    """A data set cannot be had here; the message says what to do."""
+    """A data set is not available; the message has a remedy."""
 
 
 class FileWriteError(DiscernelError, OSError):
-    """A file cannot be written; what was there before is as it was."""
+    """A file cannot be written; an existing file is unchanged."""
 
 
 class ClusterError(DiscernelError, RuntimeError):
-    """Workers, or their scheduler, went away in the middle; the message says what to do."""
+    """Dask workers or their scheduler were lost during a fit; the message has a remedy."""
 
 
 class DeviceError(DiscernelError, RuntimeError):
-    """A GPU failed in the middle, or its memory was not enough; the message says what to do."""
+    """A GPU failed or ran out of memory during a fit; the message has a remedy."""
 
 
 class DiscernelWarning(UserWarning):
-    """Base of all warnings raised by discernel."""
+    """Base class of all warnings of discernel."""
 
 
 class DroppedKernelWarning(DiscernelWarning):
-    """A kernel is constant on the training set and was left out."""
+    """A kernel is constant on the training rows and was left out."""
 
 
 class LongFitWarning(DiscernelWarning):
-    """A fit is expected to take minutes, and nothing would be seen of it."""
+    """A fit is expected to take minutes, and progress is not shown."""
 
 
 class LeftOutColumnWarning(DiscernelWarning):
-    """Nothing can be learned from a column of a table as it is, and it was left out."""
+    """A column of a table cannot be used and was left out; the message has the reason."""
 
 
 class LowRankWarning(DiscernelWarning):
-    """Kernels were approximated by features; more features would clearly reduce the error."""
+    """Kernels were approximated with a rank that is clearly too small."""
 
 
 class ConvergenceWarning(DiscernelWarning, _SklearnConvergenceWarning):  # type: ignore[misc]
-    """A solver stopped before it could certify the requested gap."""
+    """A solver stopped before it certified the requested gap."""
 
 
 def missing_extra(need: str, extra: str, instead: str = "") -> MissingExtraError:
@@ -119,13 +120,13 @@ def missing_extra(need: str, extra: str, instead: str = "") -> MissingExtraError
     Parameters
     ----------
     need : str
-        What needs which package, without a full stop.
+        The first sentence of the message, without a full stop, such as "Plots need matplotlib".
     extra : str
         The extra of discernel that installs the package.
     instead : str
-        What else can be done, without a full stop.
+        An alternative for the user, without a full stop.
     """
-    # Without a release on an index, only the form for a clone works: both are said.
+    # Both forms, because a clone may be newer than any release.
     otherwise = f" Or {instead}." if instead else ""
     return MissingExtraError(
         f"{need}. Install the extra: pip install 'discernel[{extra}]', "
@@ -134,14 +135,14 @@ def missing_extra(need: str, extra: str, instead: str = "") -> MissingExtraError
 
 
 def unknown_choice(what: str, given: object, known: list[str]) -> InvalidInputError:
-    """Return the error for a name that is not among the known ones."""
+    """Return the error for an unknown choice; its message lists the known ones."""
     return InvalidInputError(
         f"The {what} must be one of {', '.join(map(repr, known))}. Got {given!r}."
     )
 
 
 def is_word(given: object, word: str) -> bool:
-    """Whether a parameter is some word, and not an array or a list that is compared with it."""
+    """Whether a parameter equals a string; safe for arrays, whose ``==`` is elementwise."""
     return isinstance(given, str) and given == word
 
 
@@ -172,14 +173,14 @@ def check_number(
 
 
 def check_count(name: str, value: Any, least: int = 1) -> None:
-    """Raise a clear error if a parameter is not an integer of at least ``least``."""
+    """Raise an error unless a parameter is an integer of at least ``least``."""
     is_integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not (is_integer and value >= least):
         raise InvalidInputError(f"{name} must be an integer of at least {least}. Got {value!r}.")
 
 
 def caller_stacklevel() -> int:
-    """Return the ``stacklevel`` of the first line that is not ours, to be named by a warning."""
+    """Return the ``stacklevel`` at which a warning names the user's line of code."""
     frame, levels = sys._getframe(1), 1
     while frame.f_back is not None and _is_ours(frame.f_globals["__name__"]):
         frame, levels = frame.f_back, levels + 1

@@ -1,4 +1,4 @@
-"""Fitted models in files that hold no code: `save`, `load`, and what `discernel fit` writes."""
+"""Save and load fitted models in files that contain no code, in Python and on the command line."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from discernel.papers.separability.spectrum_choice import Trial
 from discernel.plan.costs import Stage
 from discernel.plan.plan import FitPlan
 from discernel.programs.solution import Candidate, LearnedKernel, Progress
-from discernel.rows.columns import Preparation
+from discernel.rows.columns import TableSchema
 from discernel.rows.encoder import (
     EncodedDates,
     EncodedNumbers,
@@ -68,11 +68,11 @@ from discernel.show.writing import check_place, write_file
 
 __all__ = ["SavedModel", "load", "read_model", "save", "trusted_types", "write_model"]
 
-#: Raised with every change that an older version could not read.
+#: The version of the file format, incremented with each incompatible change.
 _FORMAT = 9
-#: The first skops that builds nothing it was not told to trust.
+#: The first version of skops that builds only trusted types.
 _SKOPS = (0, 12)
-#: Estimators, and what their models are made of. None of these runs anything when it is built.
+#: Estimators and the parts of their models. Building them from a file runs no code of the file.
 _PARTS = (
     *(discriminant.KernelDiscriminant, discriminant.MultipleKernelDiscriminant),
     *(ridge.MultipleKernelRidge, ridge.NumberHead),
@@ -91,7 +91,7 @@ _PARTS = (
     *(Candidate, LearnedKernel, Progress),
     *(TableEncoder, EncodedDates, EncodedNumbers, EncodedValues, LeftOut),
 )
-#: Plain data, arrays, and two parts of scikit-learn that a model may also hold.
+#: Other types in model files: plain data, arrays, and two classes of scikit-learn.
 _PLAIN = frozenset(
     (
         *(f"builtins.{name}" for name in ("bool", "dict", "float", "int", "list", "set", "slice")),
@@ -102,7 +102,7 @@ _PLAIN = frozenset(
         "sklearn.preprocessing._data.StandardScaler",
     )
 )
-#: How skops may build them: none of these calls what a file names.
+#: The loaders of skops that are allowed; none of them calls functions named by a file.
 _LOADERS = frozenset(
     f"{name}Node"
     for name in (
@@ -113,15 +113,15 @@ _LOADERS = frozenset(
 
 
 def trusted_types() -> list[str]:
-    """Return the types of discernel that a fitted model is made of, for skops and MLflow.
+    """Return the discernel types that a fitted model may contain, for skops and MLflow.
 
-    `save` and `load` need no such list. It is for files that other tools write with skops: for
-    ``skops.io.load(file, trusted=...)``, and for ``skops_trusted_types`` of MLflow.
+    Use the list with ``skops.io.load(file, trusted=...)`` and with the parameter
+    ``skops_trusted_types`` of MLflow. `save` and `load` do not need it.
 
     Returns
     -------
     list of str
-        Full names of classes. None of them runs anything when it is built from a file.
+        Full names of classes. Building them from a file runs no code of the file.
 
     Examples
     --------
@@ -129,28 +129,28 @@ def trusted_types() -> list[str]:
     >>> "discernel.kernels.distance.RBF" in trusted_types()
     True
     """
-    modules = (kernels, criteria, solvers)  # what users give an estimator
+    modules = (kernels, criteria, solvers)  # parameters of estimators
     public = [vars(module)[name] for module in modules for name in module.__all__]
     found = {*_PARTS, *(each for each in public if isinstance(each, type))}
     return sorted(f"{each.__module__}.{each.__qualname__}" for each in found)
 
 
-# ---- models of any kind ------------------------------------------------------------------------
+# ---- save and load -----------------------------------------------------------------------------
 
 
 def save(model: Any, path: Any) -> Path:
-    """Write a fitted model to a file that holds no code.
+    """Save a fitted model to a file that contains no code.
 
-    The file keeps all that predictions, explanations and reports need, and the facts that
-    ``discernel info`` shows. What only `partial_fit` needs, and callbacks, are left out; a model on
-    a device is saved as one of NumPy.
+    The file contains what predictions, explanations and reports need, and the facts that
+    ``discernel info`` shows. Callbacks and the state of `partial_fit` are left out; a model on a
+    device is saved as a NumPy model.
 
     Parameters
     ----------
     model : estimator of discernel, or Pipeline that ends with one
-        Fitted. The other steps of a pipeline may be `StandardScaler` and `TableEncoder`.
+        A fitted model. The other steps of a pipeline may be `StandardScaler` and `TableEncoder`.
     path : str or Path
-        The file, whose folder must be there. By custom it ends with ``.skops``.
+        The file, in an existing folder, usually with the extension ``.skops``.
 
     Returns
     -------
@@ -160,16 +160,16 @@ def save(model: Any, path: Any) -> Path:
     Raises
     ------
     InvalidInputError
-        If it is no fitted model of discernel, or holds anything else, such as a function or a
-        kernel of your own.
+        If the model is not a fitted model of discernel, or contains other types, such as functions
+        or custom kernels.
     FileWriteError
-        If it cannot be written; what was there is as it was.
+        If the file cannot be written; an existing file is then unchanged.
     MissingExtraError
         If skops is not installed.
 
     See Also
     --------
-    load : Read the file.
+    load : Load the model.
 
     Examples
     --------
@@ -188,10 +188,10 @@ def save(model: Any, path: Any) -> Path:
 
 
 def load(path: str | Path) -> Any:
-    """Return a model from a file that `save` or ``discernel fit`` wrote.
+    """Load a model from a file written by `save` or ``discernel fit``.
 
-    Nothing in the file is run, and a file that holds anything but a model of discernel is refused
-    before anything is built from it.
+    Loading runs no code of the file. Files with types that no model of discernel contains are
+    refused before any object is built.
 
     Parameters
     ----------
@@ -201,18 +201,18 @@ def load(path: str | Path) -> Any:
     Returns
     -------
     estimator or Pipeline
-        As it was saved; that of ``discernel fit`` is a pipeline that takes DataFrames.
+        The saved model. Models of ``discernel fit`` are pipelines that take DataFrames.
 
     Raises
     ------
     InvalidInputError
-        If the file is no model, is damaged, or was written by a version with another format.
+        If the file is not a model, is damaged, or has another format version.
     MissingExtraError
         If skops is not installed.
 
     See Also
     --------
-    save : Write the file; with an example.
+    save : Save a model; with an example.
 
     Examples
     --------
@@ -225,38 +225,48 @@ def load(path: str | Path) -> Any:
     return _read(Path(path))["model"]
 
 
-# ---- models of the command line ----------------------------------------------------------------
+# ---- models on the command line ----------------------------------------------------------------
+
+
+def _first_encoder(pipeline: Pipeline) -> TableEncoder | None:
+    """Return the first step of a pipeline if it is a `TableEncoder`; otherwise None."""
+    return pipeline[0] if isinstance(pipeline[0], TableEncoder) else None
 
 
 @dataclass(frozen=True)
 class SavedModel:
-    """A fitted pipeline, and the columns of the files that it takes.
+    """A fitted pipeline, and the columns of the files that it predicts.
 
     Attributes
     ----------
     pipeline : Pipeline
-        Its last step is an estimator of discernel; it takes tables.
-    preparation : Preparation
-        The kinds of the columns of a file.
+        A pipeline for DataFrames, whose last step is an estimator of discernel.
+    schema : TableSchema
+        The columns of a file that the model uses, and their kinds.
     target : str
         The column with the labels.
     dataset : str
-        The name of the data it was fitted to.
+        The name of the training data.
     origin : Origin
-        Where it comes from.
+        The data and the command that the model was fitted with.
     """
 
     pipeline: Pipeline
-    preparation: Preparation
+    schema: TableSchema
     target: str
     dataset: str
     origin: Origin = field(default_factory=Origin)
 
     @property
     def columns(self) -> list[str]:
-        """The column of the table which each column that the last step is given is part of."""
-        names, first = list(self.preparation.columns), self.pipeline[0]
-        return [names[i] for i in first.source] if isinstance(first, TableEncoder) else names
+        """The column of the table for each column that the last step of the pipeline gets."""
+        names, encoder = list(self.schema.columns), _first_encoder(self.pipeline)
+        return names if encoder is None else [names[i] for i in encoder.source]
+
+    @property
+    def encoder(self) -> TableEncoder | None:
+        """The encoder of the table: the first step of the pipeline, or part of the estimator."""
+        return _first_encoder(self.pipeline) or self.pipeline[-1].model_.reader.encoder
 
     def describe(self) -> ModelFacts:
         """Return the facts about the model, as plain data."""
@@ -267,16 +277,16 @@ class SavedModel:
             columns=self.columns,
             origin=replace(self.origin, target=self.target),
         )
-        return replace(facts, n_columns=len(self.preparation.columns))
+        return replace(facts, n_columns=len(self.schema.columns))
 
 
 def write_model(model: SavedModel, path: str | Path) -> Path:
-    """Write a model of the command line; see `save`."""
+    """Save a model of the command line; see `save`."""
     return _write(
         path,
         {
             "model": model.pipeline,
-            "preparation": dict(model.preparation.kinds),
+            "schema": dict(model.schema.kinds),
             "target": model.target,
             "dataset": model.dataset,
             "origin": asdict(model.origin),
@@ -285,15 +295,15 @@ def write_model(model: SavedModel, path: str | Path) -> Path:
 
 
 def read_model(path: str | Path) -> SavedModel:
-    """Return a model of the command line; one that `save` wrote takes its own columns by name."""
+    """Load a model for the command line, from a file of `write_model` or of `save`."""
     path = Path(path)
     stored = _read(path)
-    with _damage_named(path):
+    with _name_damaged_file(path):
         if set(stored) == {"format", "version", "model"}:
-            return _of_python(stored["model"], path.stem)
+            return _from_python(stored["model"], path.stem)
         model = SavedModel(
             stored["model"],
-            Preparation({_text(k): _text(v) for k, v in stored["preparation"].items()}),
+            TableSchema({_text(k): _text(v) for k, v in stored["schema"].items()}),
             _text(stored["target"]),
             _text(stored["dataset"]),
             _origin(stored["origin"]),
@@ -302,21 +312,21 @@ def read_model(path: str | Path) -> SavedModel:
         return model
 
 
-def _of_python(model: Any, name: str) -> SavedModel:
-    """Return a model that `save` wrote, with the columns that it was fitted to."""
+def _from_python(model: Any, name: str) -> SavedModel:
+    """Return the `SavedModel` of a model that was saved in Python."""
     learner = _learner(model)
     pipeline = Pipeline([("model", model)]) if learner is model else model
-    reader, first = learner.model_.reader, pipeline[0]
-    encoder = first if isinstance(first, TableEncoder) else reader.encoder
+    reader = learner.model_.reader
+    encoder = _first_encoder(pipeline) or reader.encoder
     names = getattr(pipeline, "feature_names_in_", None)
     if names is None:
         names = [f"column {i}" for i in range(reader.n_features or 0)]
     names = tuple(map(str, names))
-    prepared = Preparation.of(names, encoder)
+    schema = TableSchema.from_encoder(names, encoder)
     if encoder is None and reader.is_number is not None:
         kinds = ("number" if each else "category" for each in reader.is_number)
-        prepared = Preparation(dict(zip(names, kinds, strict=True)))
-    return SavedModel(pipeline, prepared, "", name)
+        schema = TableSchema(dict(zip(names, kinds, strict=True)))
+    return SavedModel(pipeline, schema, "", name)
 
 
 # ---- files -------------------------------------------------------------------------------------
@@ -333,15 +343,15 @@ def _skops() -> Any:
     found = re.match(r"(\d+)\.(\d+)", skops.__version__)
     if found is None or tuple(map(int, found.groups())) < _SKOPS:
         raise missing_extra(
-            f"Saving and loading models needs skops {wanted} or newer, because older ones run code "
-            f"from a crafted file; this is skops {skops.__version__}",
+            f"Saving and loading models needs skops {wanted} or newer, because older versions run "
+            f"code from crafted files; skops {skops.__version__} is installed",
             "app",
         )
     return skops.io
 
 
 def _learner(model: Any) -> BaseKernelEstimator:
-    """Return the estimator of discernel that a model is, or ends with."""
+    """Return the estimator of discernel: the model itself, or the last step of a pipeline."""
     *_, last = model, *pipeline_steps(model)
     if not isinstance(last, BaseKernelEstimator):
         raise InvalidInputError(
@@ -364,68 +374,68 @@ def _write(path: Any, content: Mapping[str, Any]) -> Path:
     written: bytes = _skops().dumps(stored)
     if unknown := _unknown_types(io.BytesIO(written)):
         raise InvalidInputError(
-            "The model must be made of parts of discernel, StandardScaler and plain data. Got "
-            f"{', '.join(unknown)}. Keep it with pickle or skops, where you trust the file: "
-            "skops.io.dump(model, path), and to load it, skops.io.load(path, trusted=["
-            "*discernel.trusted_types(), ...]) with the names of the other parts."
+            "The model must contain only types of discernel, StandardScaler and plain data. Got "
+            f"{', '.join(unknown)}. If you trust the file, save the model with "
+            "skops.io.dump(model, path), and load it with skops.io.load(path, trusted=["
+            "*discernel.trusted_types(), ...]), with the names of the other types."
         )
     return write_file(path, written)
 
 
 class _RefusedError(InvalidInputError):
-    """A file that is a model, or looks like one, and is not loaded all the same."""
+    """A model file that is refused for its types or its format version."""
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Return what a file holds; a file with anything but a model in it is refused."""
+    """Return the content of a model file, or raise an error if it is not a valid model."""
     skops = _skops()
     if not path.is_file():
         raise InvalidInputError(
-            "The model must be a file that discernel.save or `discernel fit` wrote. There is none "
+            "The model must be a file that discernel.save or `discernel fit` wrote. Found no file "
             f"at {str(path)!r}."
         )
-    with _damage_named(path):
+    with _name_damaged_file(path):
         if unknown := _unknown_types(path):
             raise _RefusedError(
-                f"{path.name} holds {', '.join(unknown)}, which no model of ours has. It was not "
-                "loaded."
+                f"{path.name} was not loaded. It contains {', '.join(unknown)}, which no model of "
+                "discernel contains."
             )
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of another scikit-learn; what breaks is said below
+            warnings.simplefilter("ignore")  # other versions of scikit-learn; checked below
             stored = skops.load(path, trusted=trusted_types())
         _check_format(stored, path)
         check_is_fitted(_learner(stored["model"]), "model_")
         if not isinstance(_learner(stored["model"]).model_, Model):
-            raise TypeError("it has no model")
+            raise TypeError("there is no model")
         return dict(stored)
 
 
 @contextmanager
-def _damage_named(path: Path) -> Iterator[None]:
-    """Raise one error that names the file, whatever goes wrong with what it holds."""
+def _name_damaged_file(path: Path) -> Iterator[None]:
+    """Convert any error about the content of a file to one error that names the file."""
     try:
         yield
     except (_RefusedError, PermissionError):
         raise
-    # A file can be anything, so that reading it can fail in any way.
+    # Reading an arbitrary file can raise any error.
     except Exception as error:
         brief = f"{type(error).__name__}: {error}".splitlines()[0][:200]
         raise InvalidInputError(
             f"{path.name} must be a model that discernel.save or `discernel fit` wrote, with this "
-            f"version of discernel or one like it. It is another file, or damaged ({brief}). Fit "
-            "it again."
+            f"or a similar version of discernel. It is another kind of file, or damaged ({brief}). "
+            "Fit the model again."
         ) from error
 
 
 def _unknown_types(file: Any) -> list[str]:
-    """Return what a file would have built that no model has; nothing is built for that."""
+    """Return the types in a model file that are not trusted, without building any object."""
     with zipfile.ZipFile(file) as archive:
         schema = json.loads(archive.read("schema.json"))
     return sorted(set(_untrusted(schema, {*_PLAIN, *trusted_types()})))
 
 
 def _untrusted(node: Any, trusted: Set[str]) -> Iterator[str]:
-    """Yield what a schema would have built that is not trusted, wherever it is hidden."""
+    """Yield the types and loaders at any depth of a schema that are not trusted."""
     if isinstance(node, list):
         for part in node:
             yield from _untrusted(part, trusted)
@@ -443,28 +453,29 @@ def _untrusted(node: Any, trusted: Set[str]) -> Iterator[str]:
 
 
 def _check_format(stored: Any, path: Path) -> None:
+    """Raise an error if a file has another format version."""
     number, version = stored["format"], _text(stored["version"])
     if not isinstance(number, int):
-        raise TypeError("its version is not said")
+        raise TypeError("there is no format version")
     if number != _FORMAT:
         here = versions_here()["discernel"]
         remedy = (
             "a newer version. Update discernel"
             if number > _FORMAT
-            else f"in a format that this version, {here}, no longer reads. Fit it again"
+            else f"in a format that version {here} no longer reads. Fit the model again"
         )
         raise _RefusedError(f"{path.name} was written by discernel {version}, {remedy}.")
 
 
 def _text(value: Any) -> str:
-    """Return a text of a file, or raise where it is none."""
+    """Return a text, or raise an error if it is not text."""
     if not isinstance(value, str):
         raise TypeError(f"{value!r} must be text")
     return value
 
 
 def _origin(plain: Mapping[str, Any]) -> Origin:
-    """Return what ``asdict`` was called on, or raise anything where it is none."""
+    """Return an `Origin` from its plain data, or raise an error if they are invalid."""
     names = ("source", "digest", "command", "created", "target")
     words: dict[str, Any] = {name: _text(plain[name]) for name in names}
     return Origin(
@@ -478,17 +489,17 @@ def _origin(plain: Mapping[str, Any]) -> Origin:
 
 
 def _check_prediction(model: SavedModel) -> None:
-    """Raise anything where the parts of a model do not go together: it cannot predict a row."""
-    text, dates = model.preparation.categories, model.preparation.dates
+    """Raise an error if a model cannot predict a row, because its parts do not fit together."""
+    text, dates = model.schema.categories, model.schema.dates
     cells: dict[str, list[Any]] = {
         name: [None if name in dates else "" if name in text else 0.0]
-        for name in model.preparation.columns
+        for name in model.schema.columns
     }
     if any(kernel.takes_missing for kernel in model.pipeline[-1].kernels_):
-        cells = {name: [None] for name in cells}  # which any source may be
+        cells = {name: [None] for name in cells}  # any source may be missing
     row = import_pandas().DataFrame(cells)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of names of columns
+        warnings.simplefilter("ignore")  # about feature names
         shapes = model.pipeline.predict(row).shape, model.pipeline.predict_proba(row).shape
     if shapes != ((1,), (1, len(model.pipeline.classes_))):
-        raise ValueError("it does not predict")
+        raise ValueError("the predictions have wrong shapes")

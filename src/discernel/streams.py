@@ -1,4 +1,4 @@
-"""Rows without limit: a chunk at a time, from files, memory or whatever makes them."""
+"""Rows in chunks, for data larger than memory: from files, arrays, dataframes or functions."""
 
 from discernel.rows.chunks import Chunk, Place, Reduction, RowProgress
 from discernel.rows.open import open_rows

@@ -1,4 +1,4 @@
-"""Tables of anything: from numbers, categories and missing cells to a matrix of numbers."""
+"""Encode tables of numbers, categories, dates and missing cells as matrices of numbers."""
 
 from discernel.rows.encoder import TableEncoder
 

@@ -1,7 +1,7 @@
-"""Checkers for parts of your own: a kernel, a bank, a criterion, a solver.
+"""Checks for custom kernels, banks, criteria and solvers.
 
-In the manner of scikit-learn's ``check_estimator``: each returns nothing if all is well, and
-raises an AssertionError that says what is not. Ours pass the same ones.
+Like scikit-learn's ``check_estimator``, each function returns None if all checks pass, and raises
+an AssertionError that names the failed check otherwise. The library's own parts pass these checks.
 
 >>> from discernel.criteria import RKDA
 >>> from discernel.kernels import RBF
@@ -36,13 +36,13 @@ __all__ = ["check_bank", "check_criterion", "check_kernel", "check_solver"]
 
 
 def _require(holds: Any, what: str) -> None:
-    """Raise what is wrong; an `assert` would be silent under ``python -O``."""
+    """Raise an AssertionError unless a condition holds, also under ``python -O``."""
     if not holds:
         raise AssertionError(what)
 
 
 def _require_close(found: Any, expected: Any, what: str, rtol: float = 1e-7) -> None:
-    """Raise if two arrays differ by more than a share of the largest entry."""
+    """Raise an AssertionError if arrays differ by more than ``rtol`` times the largest entry."""
     found, expected = np.asarray(found, dtype=float), np.asarray(expected, dtype=float)
     _require(found.shape == expected.shape, f"{what}: shape {found.shape}, not {expected.shape}.")
     size = float(np.abs(expected).max(initial=0.0))
@@ -62,17 +62,18 @@ def _rows(n: int = 30, n_features: int = 4, seed: int = 0) -> tuple[FloatArray, 
 
 
 def check_kernel(kernel: Kernel, X: Any = None, Z: Any = None) -> None:
-    """Check that a kernel is positive semidefinite and that all its methods agree.
+    """Check that a kernel is positive semidefinite and that its methods agree.
 
-    Symmetric, positive semidefinite, the diagonal and blocks those of the whole matrix, the same
-    in tiles and in exports, derivatives as differences say, inputs left alone, equal to its copies.
+    The matrix must be symmetric and positive semidefinite. Its diagonal, blocks, tiles and exports
+    must agree with it, and derivatives with finite differences. Inputs must not be modified, and
+    copies must be equal.
 
     Parameters
     ----------
     kernel : Kernel
-        The kernel. What depends on the training rows is fixed by its `resolve`.
+        The kernel; it is resolved on X first.
     X, Z : array-like of shape (n_rows, n_features), optional
-        Training rows and other rows; by default, of four features.
+        Training rows and other rows; by default random rows with four features.
 
     Examples
     --------
@@ -89,17 +90,13 @@ def check_kernel(kernel: Kernel, X: Any = None, Z: Any = None) -> None:
     _require_close(matrix, matrix.T, f"{name} must be symmetric", 1e-12)
     least = float(np.linalg.eigvalsh(matrix)[0])
     limit = -1e-9 * float(np.trace(matrix))
-    _require(
-        least >= limit, f"{name} must be positive semidefinite. Its least eigenvalue: {least}."
-    )
-    _require_close(kernel(X, X), matrix, f"{name} of X and X must be that of X", 1e-9)
+    _require(least >= limit, f"{name} must be positive semidefinite. Smallest eigenvalue: {least}.")
+    _require_close(kernel(X, X), matrix, f"{name}: kernel(X, X) must equal kernel(X)", 1e-9)
     _require_close(kernel.diagonal(X), matrix.diagonal(), f"The diagonal of {name}", 1e-9)
     cross = kernel(Z, X)
-    _require_close(
-        kernel(X, Z), cross.T, f"{name} of X and Z must be that of Z and X, turned", 1e-9
-    )
+    _require_close(kernel(X, Z), cross.T, f"{name}: kernel(X, Z) must equal kernel(Z, X).T", 1e-9)
     _require_close(kernel(X[3:9], Z[2:5]), cross[2:5, 3:9].T, f"{name} of some rows", 1e-9)
-    _require((np.asarray(X) == before).all(), f"{name} must leave its rows alone.")
+    _require((np.asarray(X) == before).all(), f"{name} must not modify X.")
     _require(copy.deepcopy(kernel) == kernel, f"A copy of {name} must equal it.")
     _check_tiles(kernel, X, matrix)
     _check_formula(kernel, X, Z, cross)
@@ -107,7 +104,7 @@ def check_kernel(kernel: Kernel, X: Any = None, Z: Any = None) -> None:
 
 
 def _check_tiles(kernel: Kernel, X: Any, matrix: FloatArray) -> None:
-    """Check what banks compute, prepared and tile by tile."""
+    """Check the kernel on prepared rows in tiles, as banks compute it."""
     together = KernelSet([kernel, kernel])
     rows = together.prepare(X)
     for tile, other in ((rows[:7], rows[4:20]), (rows[2:9], None)):
@@ -118,7 +115,7 @@ def _check_tiles(kernel: Kernel, X: Any, matrix: FloatArray) -> None:
 
 
 def _check_formula(kernel: Kernel, X: Any, Z: Any, cross: FloatArray) -> None:
-    """Check what exports compute, of dense rows of numbers."""
+    """Check the formula that exports compute, for dense rows of numbers."""
     stored, new = np.asarray(X), np.asarray(Z)
     if stored.dtype.kind != "f" or stored.ndim != 2 or kernel.precomputed:
         return
@@ -134,7 +131,7 @@ def _check_derivatives(kernel: Kernel, X: Any) -> None:
         step = 1e-6 * max(abs(value), 1e-3)
         above, below = (kernel.with_parameters(**{name: value + s})(X) for s in (step, -step))
         expected = (above - below) / (2.0 * step)
-        what = f"The derivative of {kernel.name} by {name}, against differences"
+        what = f"The derivative of {kernel.name} with respect to {name}, and finite differences"
         size = max(float(np.abs(expected).max()), 1e-3 * float(np.abs(kernel(X)).max()))
         off = float(np.abs(kernel.derivative(name, X) - expected).max())
         _require(off <= 1e-4 * size, f"{what}: off by {off:.2e} of {size:.2e}.")
@@ -146,19 +143,19 @@ def _check_derivatives(kernel: Kernel, X: Any) -> None:
 def check_bank(
     bank: Bank, grams: Any, normalization: Normalization = "centered_trace", rtol: float = 1e-8
 ) -> None:
-    """Check that the results of a bank agree with those of its matrices.
+    """Check the results of a bank against direct computations with its matrices.
 
     Parameters
     ----------
     bank : Bank
         The bank.
     grams : array-like of shape (n_candidates, n_samples, n_samples)
-        The raw matrices of its candidates on its rows.
+        The raw kernel matrices of the candidates.
     normalization : {"centered_trace", "trace"}, default="centered_trace"
-        How it is meant to normalise.
+        The normalization of the bank.
     rtol : float, default=1e-8
-        What may be wrong, as a share of the largest entry. Diagonals of inverses that are
-        estimates may be off by three of their standard errors.
+        The tolerance, relative to the largest entry. Estimated diagonals of inverses may be off
+        by three of their standard errors.
 
     Examples
     --------
@@ -209,7 +206,7 @@ def _check_systems(bank: Bank, K: FloatArray, rtol: float) -> None:
         N = np.tensordot(w, K, 1) + np.diag(np.full(n, given))
         inverse = np.linalg.inv(N)
         for system in (bank.system(w, given), bank.systems(w)(given)):
-            for _ in range(2):  # no question spoils another
+            for _ in range(2):  # a repeated call must return the same result
                 _require_close(system.solve(V), inverse @ V, "system.solve", rtol)
                 _check_diagonal(system, inverse.diagonal(), rtol)
         if bank.has_matrices:
@@ -226,7 +223,10 @@ def _check_diagonal(system: System, expected: Any, rtol: float) -> None:
         _require_close(diagonal, expected, "diagonal", rtol)
     else:
         off = float(np.sqrt(np.mean((diagonal / expected - 1.0) ** 2)))
-        _require(off <= 3.0 * error, f"The diagonal is off by {off:.2e}, and says {error:.2e}.")
+        _require(
+            off <= 3.0 * error,
+            f"The diagonal is off by {off:.2e}, with a claimed standard error of {error:.2e}.",
+        )
 
 
 def _check_parts(bank: Bank, dense: DenseBank, K: FloatArray, rtol: float) -> None:
@@ -258,11 +258,11 @@ def _problems(criterion: Criterion, n_problems: int = 3) -> Iterator[tuple[Bank,
 
 
 def check_criterion(criterion: Criterion | str, regularization: float = 0.1) -> None:
-    """Check a criterion: its program, its derivatives and bounds, and learning with it.
+    """Check a criterion: its program, derivatives and bounds, and learning with it.
 
-    A convex program must have the gradient and, if any, the Hessian that differences say, lie
-    below its chords and above its tangents, and no value may be below its bound. Any program must
-    lead its default solver to weights on the simplex, the same ones twice.
+    For a convex program, the gradient and the Hessian (if any) must agree with finite differences,
+    the value must lie below chords and above tangents, and no value may be below a bound. For any
+    program, the default solver must return the same weights on the simplex in two runs.
 
     Parameters
     ----------
@@ -289,7 +289,7 @@ def check_criterion(criterion: Criterion | str, regularization: float = 0.1) -> 
                 for _ in range(2)
             )
         _require_on_simplex(first.weights, len(grams), criterion.name)
-        _require_close(second.weights, first.weights, f"{criterion.name} a second time", 1e-12)
+        _require_close(second.weights, first.weights, f"{criterion.name}, second run", 1e-12)
 
 
 def _check_convex(program: Any) -> None:
@@ -300,16 +300,18 @@ def _check_convex(program: Any) -> None:
         for other in points:
             below = point.intercept + float(point.gradient @ other.weights)
             slack = 1e-9 * max(abs(other.value), 1.0) + other.error
-            _require(below <= other.value + slack, "A tangent must be nowhere above the value.")
+            _require(below <= other.value + slack, "Tangents must not lie above the value.")
             _require(point.bound <= other.value + slack, "No value may be below a bound.")
             middle = program.at(0.5 * (point.weights + other.weights)).value
-            _require(middle <= 0.5 * (point.value + other.value) + slack, "It must be convex.")
+            _require(
+                middle <= 0.5 * (point.value + other.value) + slack, "The value must be convex."
+            )
         _require(point.error >= 0, "The error of a value must be at least 0.")
     _require_on_simplex(program.split(points[0].weights).weights, None, "split")
 
 
 def _check_derivative(program: Any, point: Any) -> None:
-    """Compare gradient and Hessian with central differences, along the simplex."""
+    """Compare the gradient and the Hessian with central differences along the simplex."""
     w, step = point.weights, 1e-5
     for i, j in ((0, len(w) - 1), (len(w) // 2, 0)):
         if i == j:
@@ -321,7 +323,7 @@ def _check_derivative(program: Any, point: Any) -> None:
         slope = (above.value - below.value) / (2.0 * length)
         size = max(abs(slope), float(np.abs(point.gradient).max()))
         off = abs(float(point.gradient @ direction) - slope)
-        _require(off <= 1e-4 * size, f"The gradient, against differences: off by {off:.2e}.")
+        _require(off <= 1e-4 * size, f"The gradient differs from differences by {off:.2e}.")
         try:
             bend = point.hessian @ direction
         except NotImplementedError:
@@ -329,10 +331,11 @@ def _check_derivative(program: Any, point: Any) -> None:
         expected = (above.gradient - below.gradient) / (2.0 * length)
         size = max(float(np.abs(expected).max()), 1e-3 * float(np.abs(point.gradient).max()))
         off = float(np.abs(bend - expected).max())
-        _require(off <= 1e-3 * size, f"The Hessian, against differences: off by {off:.2e}.")
+        _require(off <= 1e-3 * size, f"The Hessian differs from differences by {off:.2e}.")
 
 
 def _require_on_simplex(weights: FloatArray, n: int | None, what: str) -> None:
+    """Raise an AssertionError unless there are n weights, at least 0, with sum 1."""
     _require(n is None or len(weights) == n, f"{what}: {len(weights)} weights, not {n}.")
     _require((weights >= 0).all(), f"{what}: weights must be at least 0. Got {weights}.")
     _require(abs(weights.sum() - 1.0) <= 1e-9, f"{what}: weights must sum to 1. Got {weights}.")
@@ -344,14 +347,14 @@ def _require_on_simplex(weights: FloatArray, n: int | None, what: str) -> None:
 def check_solver(
     solver: Solver, criterion: Criterion | str = "rkda", regularization: float = 0.1
 ) -> None:
-    """Check a solver of convex programs: weights, value and gap, from any start.
+    """Check a solver of convex programs: weights, value and gap, for several starts.
 
     Parameters
     ----------
     solver : Solver
         The solver.
     criterion : Criterion or str, default="rkda"
-        What it is tried with.
+        The criterion whose programs are solved.
     regularization : float, default=0.1
         λ.
 
@@ -377,7 +380,7 @@ def check_solver(
 
 
 class _Seen:
-    """A monitor that keeps the weights it is told."""
+    """A monitor that stores the weights of all iterations."""
 
     def __init__(self) -> None:
         self.weights: list[FloatArray] = []
@@ -398,9 +401,11 @@ def _check_found(found: Solution, program: Any, best: float, tol: float, name: s
     _require_on_simplex(found.weights, program.n_weights, name)
     _require(isinstance(found.status, Status), f"{name}: the status must be a Status.")
     value = program.at(found.weights).value
-    _require_close(found.value, value, f"{name}: the value must be that at the weights", 1e-6)
+    _require_close(found.value, value, f"{name}: the value must belong to the weights", 1e-6)
     gap = (value - best) / abs(value)
-    _require(gap <= found.gap + 1e-9, f"{name} claims a gap of {found.gap:.1e}; it is {gap:.1e}.")
+    _require(
+        gap <= found.gap + 1e-9, f"{name} claims a gap of {found.gap:.1e}; the gap is {gap:.1e}."
+    )
     if found.status is Status.CONVERGED:
         _require(found.gap <= tol, f"{name} has converged, but its gap is {found.gap:.1e}.")
 
@@ -408,4 +413,4 @@ def _check_found(found: Solution, program: Any, best: float, tol: float, name: s
 def _require_max_iter(solver: Solver, program: Any) -> None:
     early = solver.solve(program, Task(1e-14, 1))
     _require_on_simplex(early.weights, program.n_weights, f"{solver.name} after one iteration")
-    _require(early.n_iter <= 1, f"{solver.name} took {early.n_iter} iterations of 1.")
+    _require(early.n_iter <= 1, f"{solver.name}: {early.n_iter} iterations with max_iter=1.")

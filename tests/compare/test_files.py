@@ -174,16 +174,16 @@ def test_numbers_are_spelt_in_one_way(value, text):
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_categories_are_the_same_however_a_file_writes_them(write, tmp_path, ending):
     path = write("a,k,y\n1,1,0\n2,2,1\n4,1,0\n8,2,1\n")
-    preparation = open_file(path, categorical=["k"]).preparation
-    assert preparation.kinds == {"a": "number", "k": "code"}
+    schema = open_file(path, categorical=["k"]).schema
+    assert schema.kinds == {"a": "number", "k": "code"}
     if ending == "csv":
         new = write("a,k\n1,1.0\n2,2.0\n4,\n", "new.csv")  # a gap makes floats of whole numbers
     else:
         new = tmp_path / "new.parquet"
         pd.DataFrame({"a": [1, 2, 4], "k": [1.0, 2.0, np.nan]}).to_parquet(new)
-    rows = read_table(new, preparation.categories).frame
-    assert preparation.apply(rows, "new")["k"].astype(object).tolist()[:2] == ["1", "2"]
-    assert preparation.apply(rows, "new")["k"].isna().tolist() == [False, False, True]
+    rows = read_table(new, schema.categories).frame
+    assert schema.convert(rows, "new")["k"].astype(object).tolist()[:2] == ["1", "2"]
+    assert schema.convert(rows, "new")["k"].isna().tolist() == [False, False, True]
 
 
 def test_all_formats_give_the_same(tmp_path):
@@ -287,10 +287,7 @@ def test_a_line_of_names_may_be_missing(write):
     assert opened.dataset.feature_names == ("column 1", "column 2")
     assert opened.target == "column 3"
     assert opened.dataset.y.tolist() == ["setosa", "setosa", "other"]
-    assert (
-        "no line of names: columns are called 'column 1', 'column 2' and 1 more"
-        in (opened.notes[0])
-    )
+    assert "no header: columns are called 'column 1', 'column 2' and 1 more" in (opened.notes[0])
     with pytest.raises(InvalidInputError, match="has 'column 1', 'column 2', 'column 3'"):
         open_file(write("1,2,3\n4,5,6\n"))
 
@@ -304,13 +301,13 @@ def test_a_line_of_names_may_be_missing(write):
     ],
 )
 def test_a_line_of_names_is_one(write, text):
-    assert "no line of names" not in open_file(write(text)).notes[0]
+    assert "no header" not in open_file(write(text)).notes[0]
 
 
 def test_codes_with_zeros_in_front_are_categories(write):
     opened = open_file(write("zip,a,y\n01234,1,0\n99999,2,1\n01234,5,0\n99999,3,1\n"))
     assert opened.dataset.X["zip"].tolist() == ["01234", "99999"] * 2
-    assert opened.preparation.categories == ("zip",)
+    assert opened.schema.categories == ("zip",)
 
 
 def test_numbers_with_a_word_among_them_are_asked_about(write):
@@ -348,10 +345,10 @@ def test_dates_become_numbers(write, dates):
     np.testing.assert_array_equal(found[:, 2], expected.year)
     np.testing.assert_array_equal(found[:, 3], expected.month)
     np.testing.assert_array_equal(found[:, 4], expected.day_of_week)
-    assert "'when' is taken as dates: days, year, month, weekday" in opened.notes
+    assert "'when' is treated as dates: days, year, month, weekday" in opened.notes
     new = pd.DataFrame({"when": ["soon"], "a": [1]})
     with pytest.raises(InvalidInputError, match=r"'when' must hold dates .* 'soon' in row 1"):
-        opened.preparation.apply(new, "new")
+        opened.schema.convert(new, "new")
 
 
 def test_dates_of_parquet_are_those_of_csv_and_constant_parts_go(tmp_path):
@@ -367,7 +364,7 @@ def test_dates_of_parquet_are_those_of_csv_and_constant_parts_go(tmp_path):
     pd.testing.assert_frame_equal(one.dataset.X, two.dataset.X)
     # A model fitted to one of them takes the other.
     rows = read_table(tmp_path / "a.parquet").frame
-    pd.testing.assert_frame_equal(two.preparation.apply(rows, "new"), one.dataset.X)
+    pd.testing.assert_frame_equal(two.schema.convert(rows, "new"), one.dataset.X)
 
 
 def test_days_and_months_that_cannot_be_told_apart_are_said(write):
@@ -399,7 +396,7 @@ def test_rows_without_a_class_are_left_out(write):
 def test_a_short_column_that_counts_rows_is_noted_and_kept(write):
     opened = open_file(write(",a,y\n0,4,0\n1,2,1\n2,9,0\n3,1,1\n"))
     assert opened.dataset.feature_names == ("column 1", "a")
-    assert opened.notes[1].startswith("'column 1' counts the rows")
+    assert opened.notes[1].startswith("'column 1' numbers the rows")
     assert '--drop "column 1"' in opened.notes[1]
 
 
@@ -418,30 +415,30 @@ def test_a_preparation_does_the_same_to_new_rows(tmp_path):
     table.loc[2, "a"] = np.nan
     table.to_csv(tmp_path / "a.csv", index=False)
     opened = open_file(tmp_path / "a.csv", categorical=["code"], numeric=["b"])
-    preparation = opened.preparation
-    assert preparation.kinds == {
+    schema = opened.schema
+    assert schema.kinds == {
         **{"a": "number", "b": "numeric", "kind": "category"},
         **{"when": "2024-01-31", "code": "code"},
     }
     rows = read_table(tmp_path / "a.csv").frame
     shuffled = rows[rows.columns[::-1]].iloc[::-1].reset_index(drop=True)
     expected = opened.dataset.X.iloc[::-1].reset_index(drop=True)
-    pd.testing.assert_frame_equal(preparation.apply(shuffled, "new"), expected)
+    pd.testing.assert_frame_equal(schema.convert(shuffled, "new"), expected)
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda t: t.drop(columns="b"), r"columns the model was fitted to. Got none named 'b'"),
+        (lambda t: t.drop(columns="b"), r"columns that the model was fitted to. Missing: 'b'"),
         (lambda t: t.assign(a=["q", *t["a"][1:]]), r"column 'a' must hold numbers. Got 'q' in row"),
         (lambda t: t.assign(a=np.inf), r"Column 'a' is infinite in row 1"),
     ],
 )
 def test_a_preparation_refuses_rows_that_do_not_fit(tmp_path, change, words):
     frame().to_csv(tmp_path / "a.csv", index=False)
-    preparation = open_file(tmp_path / "a.csv").preparation
+    schema = open_file(tmp_path / "a.csv").schema
     with pytest.raises(InvalidInputError, match=words):
-        preparation.apply(change(frame()), "new")
+        schema.convert(change(frame()), "new")
 
 
 # ---- what is refused ---------------------------------------------------------------------------
@@ -455,32 +452,35 @@ PRICES = "a,y\n" + "".join(f"{i},{1000 + 7 * (i // 2)}\n" for i in range(90))
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("", r"data.csv must hold data. It is empty: 0 bytes"),
-        ("\n\n", r"data.csv must name its columns in line 1. It holds blank lines only"),
-        ("\ufeff", r"data.csv must name its columns in line 1. It holds blank lines only"),
-        ("a,target\r", r"must have rows below the column names. Got none"),
-        ('a,"target\n1,2\n', r"must have rows below the column names"),
-        ('"a' + 200_000 * "x", r"must be a CSV file. Got: a name of a column that does not end"),
-        ("a,target\n", r"must have rows below the column names. Got none"),
+        ("", r"data.csv must not be empty. Got 0 bytes"),
+        ("\n\n", r"data.csv must have column names in line 1. All its lines are blank"),
+        ("\ufeff", r"data.csv must have column names in line 1. All its lines are blank"),
+        ("a,target\r", r"must have rows below the header. Got none"),
+        ('a,"target\n1,2\n', r"must have rows below the header"),
+        ('"a' + 200_000 * "x", r"must be a valid CSV file. Problem: a column name is too long"),
+        ("a,target\n", r"must have rows below the header. Got none"),
         ("1,2,3\n4,5,6\n", r"The target must be named: data.csv has 'column 1', 'column 2'"),
         ("a,b,c\n1,2,3\n", r"The target must be named: data.csv has 'a', 'b', 'c'. .*--target"),
         ("a,y,class\n1,2,3\n", r"The target must be named: data.csv has 'y', 'class'"),
         ("a,b,a,y\n1,2,3,0\n", r"Columns 1 and 3 are both called 'a'. Rename one"),
-        ("a,b,y\n1,2,0\n3,1\n", r"line 3 must have 3 cells, as line 1 has. Got 2"),
-        ("a,b,y\n1,2,0\n\n3,1,4,5\n", r"line 4 must have 3 cells, as line 1 has. Got 4"),
+        ("a,b,y\n1,2,0\n3,1\n", r"line 3 must have 3 cells, like line 1. Got 2"),
+        ("a,b,y\n1,2,0\n\n3,1,4,5\n", r"line 4 must have 3 cells, like line 1. Got 4"),
         ("a,y\n1,0\n2,0\n", r"at least two classes. Column 'y' of data.csv holds 0 in every row"),
-        (COMMAS, r"Column 'y' of data.csv holds 30 different numbers, from 0.5 to 29.5: a quant"),
-        (NAMES, r"Column 'y' of data.csv holds 30 different texts in 30 rows. Name another target"),
-        (PRICES, r"holds 45 different numbers, from 1000 to 1308: a quantity"),
-        (CONTINUOUS, r"Column 'y' of data.csv holds 30 different numbers, from 0 to 4.1.*: a q"),
-        ("a,y\n1,0\n1,1\n", r"At least one column must hold .* any of 1: 'a': one value"),
-        ("a,b,y\n1,u,0\n1,v,1\n", r"any of 2: 'a': one value; 'b': every value in one row only"),
-        ("y\n1\n2\n", r"data.csv must have a column beside the target"),
-        ("a,y\n1,\n2,\n", r"Column 'y' of data.csv is empty"),
-        ("a,y\n2020-01-01,0\n2020-01-01,1\n", r"any of 1: 'a': one date"),
+        (COMMAS, r"Column 'y' of data.csv holds 30 distinct numbers, from 0.5 to 29.5: a quant"),
+        (NAMES, r"Column 'y' of data.csv holds 30 distinct texts in 30 rows. Name another target"),
+        (PRICES, r"holds 45 distinct numbers, from 1000 to 1308: a quantity"),
+        (CONTINUOUS, r"Column 'y' of data.csv holds 30 distinct numbers, from 0 to 4.1.*: a q"),
+        ("a,y\n1,0\n1,1\n", r"At least one column must hold .* 1 column.s.: 'a': one value"),
+        (
+            "a,b,y\n1,u,0\n1,v,1\n",
+            r"2 column.s.: 'a': one value; 'b': every value occurs in one row only",
+        ),
+        ("y\n1\n2\n", r"data.csv must have at least one column besides the target"),
+        ("a,y\n1,\n2,\n", r"Column 'y' of data.csv has no values"),
+        ("a,y\n2020-01-01,0\n2020-01-01,1\n", r"1 column.s.: 'a': one date"),
         ("a,y\n1,0\ninf,1\n", r"Column 'a' is infinite in row 2"),
-        (b"a,y\n1,0\n2,\xe9t\xe9\n", r"must be text in UTF-8, and line 3 has the byte 0xe9"),
-        (b"\xe9,y\n1,0\n", r"must be text in UTF-8, and line 1 has the byte 0xe9"),
+        (b"a,y\n1,0\n2,\xe9t\xe9\n", r"must be encoded in UTF-8, but line 3 has the byte 0xe9"),
+        (b"\xe9,y\n1,0\n", r"must be encoded in UTF-8, but line 1 has the byte 0xe9"),
     ],
 )
 def test_what_cannot_work_is_refused_with_the_place_named(write, content, words):
@@ -496,9 +496,9 @@ def test_a_target_that_is_not_there_lists_what_is_near(write):
 
 
 def test_columns_to_drop_must_be_there_and_not_the_target(write):
-    with pytest.raises(InvalidInputError, match=r"must be columns of data.csv. Got 'c'"):
+    with pytest.raises(InvalidInputError, match=r"must be in data.csv. Got 'c'"):
         read_file("mine", write(GOOD), drop=["c"])
-    with pytest.raises(InvalidInputError, match="'target' is the target"):
+    with pytest.raises(InvalidInputError, match="The target 'target' must not be in"):
         read_file("mine", write(GOOD), categorical=["target"])
 
 
@@ -519,9 +519,9 @@ def test_what_is_no_file_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("a.parquet", "must be a file of the kind Parquet"),
-        ("a.arrow", "must be a file of the kind Arrow"),
-        ("a.feather", "must be a file of the kind Feather"),
+        ("a.parquet", "must be a valid Parquet file"),
+        ("a.arrow", "must be a valid Arrow file"),
+        ("a.feather", "must be a valid Feather file"),
         ("a.npz", "must be an NPZ file"),
     ],
 )
@@ -539,7 +539,7 @@ def test_an_npz_with_objects_is_refused_and_runs_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("arrays", "words"),
     [
-        ({"y": [0, 1]}, "must hold an array of rows and columns for each view"),
+        ({"y": [0, 1]}, "must hold a two-dimensional array for each view"),
         ({"X": np.eye(3), "y": [0, 1]}, r"same number of rows. Got {'X': 3, 'y': 2}"),
         ({"X": np.ones((2, 2, 2)), "Z": np.eye(2), "y": [0, 1]}, r"'X' of shape \(2, 2, 2\)"),
         ({"X": np.array([["a"], ["b"]]), "y": [0, 1]}, "the view 'X' must hold numbers"),
@@ -557,7 +557,7 @@ def test_a_million_columns_are_refused_from_the_header_alone(tmp_path):
     line = ",".join(["1"] * 1_000_000)
     # The last row is too short: who reads so far says so.
     path.write_text(",".join(f"g{i}" for i in range(1_000_000)) + f"\n{line}\n{line}\n1,2\n")
-    with pytest.raises(InvalidInputError, match=r"wide.csv has 1,000,000, which .* take \d+ MB"):
+    with pytest.raises(InvalidInputError, match=r"wide.csv has 1,000,000, which take \d+ MB"):
         read_file("wide", path)
 
 

@@ -153,7 +153,7 @@ def test_matrices_with_the_kernels_first_say_how_to_stack_them(three_classes, la
     grams, y = three_classes
     assert len(grams) != len(y)
     clf = MultipleKernelDiscriminant("precomputed", regularization=0.1)
-    message = r"the kernels last\. Got .*np.stack\(matrices, axis=-1\).*np.moveaxis\(stack, 0, -1\)"
+    message = r"must have the shape .*n_kernels.* Got .*np.stack\(matrices, axis=-1\).*np.moveaxis"
     with pytest.raises(InvalidInputError, match=message):
         clf.fit(layout(grams), y)
     with pytest.raises(InvalidInputError, match=message):
@@ -165,7 +165,7 @@ def test_matrices_with_the_kernels_first_say_how_to_stack_them(three_classes, la
         clf.predict(layout(grams))
     with pytest.raises(InvalidInputError, match=r"n_kernels = .*Got \(45, 45, 2\)"):
         clf.predict(stack[:, :, :2])
-    with pytest.raises(InvalidInputError, match=r"matrices of one shape.*np.stack"):
+    with pytest.raises(InvalidInputError, match=r"matrices of the same rows.*np.stack"):
         clf.fit([grams[0], grams[1][:9, :9]], y)
 
 

@@ -285,14 +285,14 @@ def test_a_subclass_with_another_distance_scales_what_it_is_given(kind):
 def test_a_saved_model_keeps_them(tmp_path):
     pytest.importorskip("skops")
     from discernel.persistence import SavedModel, read_model, write_model
-    from discernel.rows.columns import Preparation
+    from discernel.rows.columns import TableSchema
 
     X = rows(60)
     y = (X[:, 1] > 0).astype(int)
     kernels = [RBF(scales=SCALES), Standardized(Laplace(scales=SCALES)), Laplace()]
     options = {"criterion": "uniform", "regularization": 0.1}
     pipeline = make_pipeline(StandardScaler(), MultipleKernelDiscriminant(kernels, **options))
-    made = SavedModel(pipeline.fit(X, y), Preparation(dict.fromkeys("abcd", "number")), "y", "rows")
+    made = SavedModel(pipeline.fit(X, y), TableSchema(dict.fromkeys("abcd", "number")), "y", "rows")
     again = read_model(write_model(made, tmp_path / "model.skops")).pipeline
     np.testing.assert_array_equal(again.predict_proba(X), pipeline.predict_proba(X))
     assert again[-1].kernels == kernels

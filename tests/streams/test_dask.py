@@ -226,13 +226,15 @@ def test_a_column_that_is_missing_or_moved_in_one_partition():
     with pytest.raises(InvalidInputError, match=r"same columns\. partition 3 has no 'b'"):
         open_rows(partitions(parts), "y").reduce(SurveyPass())
     parts[3] = parts[3].drop(columns="y")
-    with pytest.raises(InvalidInputError, match=r"'y' must be in every part\. partition 3 has"):
+    with pytest.raises(InvalidInputError, match=r"'y' must be in every chunk\. partition 3 has"):
         open_rows(partitions(parts), "y").reduce(SurveyPass())
 
 
 def test_blocks_that_are_not_as_their_array_says():
     wrong = da.ones((20, 3), chunks=10).map_blocks(lambda X: X[:, :2], chunks=((10, 10), (3,)))
-    with pytest.raises(InvalidInputError, match=r"Got 3 and 2 in partition \d, of shape \(10, 2\)"):
+    with pytest.raises(
+        InvalidInputError, match=r"Got 3 in the first, and shape \(10, 2\) in partition \d"
+    ):
         open_rows(wrong, np.arange(20) % 2).reduce(SurveyPass())
 
 
@@ -244,12 +246,12 @@ def test_labels_and_weights_that_do_not_fit():
     for given, match in [
         ((rows, y[1:]), f"y must have one entry per row. Got {N} rows and {N - 1}"),
         ((rows, da.ones((N, 1))), "y should be a 1d array"),
-        ((rows, "y"), "An array has no columns with names. Got 'y'"),
-        ((table, y), "y must be a Dask collection with the same partitions. Got ndarray"),
-        ((table, table[["y"]]), "y should be a 1d array.*give one column"),
-        ((table, short), f"y must have the partitions of X. Got 1 and {len(SIZES)}"),
-        ((table, "nothing"), "'nothing' must be in every part. the dataframe has 'a', 'b'"),
-        ((rows[:, 0], y), "two dimensions"),
+        ((rows, "y"), "Arrays have no column names. Got the column 'y'"),
+        ((table, y), "y must be a Dask collection with the partitions of X. Got ndarray"),
+        ((table, table[["y"]]), "y should be a 1d array.*select one column"),
+        ((table, short), f"y must have as many partitions as X. Got 1 and {len(SIZES)}"),
+        ((table, "nothing"), "'nothing' must be in every chunk. the dataframe has 'a', 'b'"),
+        ((rows[:, 0], y), "two-dimensional table"),
     ]:
         with pytest.raises(InvalidInputError, match=match):
             open_rows(*given)
@@ -266,7 +268,7 @@ def test_labels_and_weights_that_do_not_fit():
 def test_no_rows_at_all():
     rows = da.ones((0, 3), chunks=(1, 3))
     with pytest.raises(
-        InvalidInputError, match=r"There must be rows, in every pass\. Got none in DaskSource"
+        InvalidInputError, match=r"There must be rows in every pass\. Got none from DaskSource"
     ):
         open_rows(rows, np.ones(0)).reduce(SurveyPass())
 

@@ -325,7 +325,7 @@ class Changing:
     [
         (lambda chunks: chunks[:1], "Got 900 rows in the first and 400 in the second"),
         (lambda chunks: chunks * 2, "Got 900 rows in the first and 1,800 in the second"),
-        (lambda chunks: [], "There must be rows, in every pass"),
+        (lambda chunks: [], "There must be rows in every pass"),
         (lambda chunks: [(X, np.full_like(y, "in")) for X, y in chunks], "rows of class 'in'"),
         (lambda chunks: [(X, np.full(len(y), "new")) for X, y in chunks], "same in both passes"),
     ],

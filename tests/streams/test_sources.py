@@ -12,7 +12,7 @@ from discernel.exceptions import InvalidInputError
 from discernel.rows.cells import MISSING_VALUES
 from discernel.rows.chunks import stack_rows
 from discernel.rows.labelled import open_file
-from discernel.rows.sources import rows_of_a_chunk
+from discernel.rows.sources import chunk_size
 from discernel.streams import open_rows
 
 
@@ -179,9 +179,7 @@ def test_files_without_rows_are_passed_over(tmp_path):
 def test_a_file_of_no_bytes_is_named(tmp_path, kind):
     files(tmp_path, table(), kind)
     (tmp_path / f"part-3.{kind}").touch()
-    with pytest.raises(
-        InvalidInputError, match=rf"part-3\.{kind} must hold data\. It is empty: 0 bytes"
-    ):
+    with pytest.raises(InvalidInputError, match=rf"part-3\.{kind} must not be empty\. Got 0 bytes"):
         open_rows(tmp_path, "y")
 
 
@@ -233,15 +231,15 @@ def test_labels_with_zeros_in_front_stay_text(tmp_path):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: open_rows(iter([np.ones((2, 2))])), "iterator, which is used up"),
-        (lambda: open_rows("nowhere/*.parquet"), "where there is none"),
+        (lambda: open_rows(iter([np.ones((2, 2))])), "iterator, which is exhausted"),
+        (lambda: open_rows("nowhere/*.parquet"), "Found no files for"),
         (lambda: open_rows(np.ones((3, 2)), [0, 1]), "3 rows and 2 labels"),
         (lambda: list(open_rows([(np.ones((3, 2)), [0, 1, 0], [1])]).chunks()), "3 rows and 1 wei"),
-        (lambda: open_rows(np.ones(3), [0, 1, 0]), "two dimensions"),
+        (lambda: open_rows(np.ones(3), [0, 1, 0]), "two-dimensional table"),
         (lambda: open_rows(np.ones((3, 2)), chunk_rows=0), "chunk_rows must be"),
         (lambda: list(open_rows([table(), table().drop(columns="age")], "y").chunks()), "no 'age'"),
-        (lambda: list(open_rows([table()], "z").chunks()), "'z' must be in every part"),
-        (lambda: open_rows(table(), "z"), "'z' must be in every part"),
+        (lambda: list(open_rows([table()], "z").chunks()), "'z' must be in every chunk"),
+        (lambda: open_rows(table(), "z"), "'z' must be in every chunk"),
     ],
 )
 def test_what_cannot_be_rows_is_refused(make, words):
@@ -251,6 +249,6 @@ def test_what_cannot_be_rows_is_refused(make, words):
 
 def test_little_memory_makes_small_chunks_or_a_clear_error(monkeypatch):
     monkeypatch.setattr("discernel.rows.sources.memory_limit", lambda: 2**20)
-    assert rows_of_a_chunk(1, 10**6) == 2**20 // 64 // 8
+    assert chunk_size(1, 10**6) == 2**20 // 64 // 8
     with pytest.raises(InvalidInputError, match="A row must fit into"):
-        rows_of_a_chunk(10**6, None)
+        chunk_size(10**6, None)

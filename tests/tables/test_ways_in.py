@@ -251,7 +251,7 @@ def test_a_cell_of_another_kind_is_named_with_its_column_and_row(tmp_path):
 def test_a_word_among_dates_is_named_with_its_column_and_row(tmp_path):
     frame = as_text("%d.%m.%Y")
     frame.loc[70, "when"] = "soon"
-    with pytest.raises(InvalidInputError, match=r"'when' must hold dates or text.* 'soon' is none"):
+    with pytest.raises(InvalidInputError, match=r"'when' must hold dates or text.* 'soon' is not"):
         TableEncoder().fit(frame.drop(columns="y"))
     frame.to_csv(tmp_path / "rows.csv", index=False)
     with pytest.raises(InvalidInputError, match=r"rows.csv: column 'when' .* row 71 has 'soon'"):

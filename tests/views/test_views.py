@@ -82,7 +82,7 @@ def test_an_index_is_kept_and_must_be_the_same() -> None:
     ("views", "message"),
     [
         ([], "at least one view"),
-        ({"a": SCAN, "b": BLOOD[:9]}, "60 rows in 'a', 9 rows in 'b'. A row that lacks a view"),
+        ({"a": SCAN, "b": BLOOD[:9]}, "60 rows in 'a', 9 rows in 'b'. If a row lacks a view"),
         ([np.zeros((4, 2, 2))], r"'view 0' of shape \(4, 2, 2\). Flatten it"),
         ({"a": pd.DataFrame({"x]": NOTES}), "a[x": pd.DataFrame({"]": NOTES})}, None),
         ({"a": pd.DataFrame({"0": NOTES}), "a[0]": NOTES}, r"Two views have a column 'a\[0\]'"),
@@ -198,12 +198,12 @@ def test_auto_looks_at_what_there_is(view: Any, kinds: list[type]) -> None:
     ("work", "message"),
     [
         (lambda: source_kernels({}), "mapping of names to columns"),
-        (lambda: source_kernels({"a": [0]}), "Got only columns: pass table="),
+        (lambda: source_kernels({"a": [0]}), "Got only columns. Pass table="),
         (lambda: source_kernels({"a": [0]}, {"b": "rbf"}), "Got none for 'a'"),
-        (lambda: source_kernels({"a": [0]}, {"a": "rbf", "b": "rbf"}), "Got some for 'b'"),
+        (lambda: source_kernels({"a": [0]}, {"a": "rbf", "b": "rbf"}), "Got kernels for 'b'"),
         (
             lambda: source_kernels({"a": ["age", "note"]}, table=CLINIC.assign(note=NOTES)),
-            "other columns beside 'note'.*a source of its own",
+            "column 'note' of texts.*Make it a separate source",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""The command line: parse, call one function, print."""
+"""The command line: each command parses its options, calls one function and prints the result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from discernel.exceptions import missing_extra
 __all__ = ["main", "replace_missing_characters"]
 
 
-#: What our own signs become where the output has no such character.
+#: Replacements of special characters for outputs whose encoding lacks them.
 _PLAIN = {
     **{"█": "#", "━": "-", "–": "-", "−": "-", "→": "->", "←": "<-", "…": "...", "×": "x"},
     **{"±": "+/-", "≤": "<=", "≥": ">=", "λ": "lambda", "σ": "sigma", "²": "^2"},
@@ -21,21 +21,21 @@ _PLAIN = {
 
 
 def _replace_characters(error: UnicodeError) -> tuple[str, int]:
-    """Return what is written for characters that an output does not have, and where to go on."""
+    """Return replacements for characters that cannot be encoded, and the position after them."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     missing = error.object[error.start : error.end]
-    # Others as JSON has them, which a reader of JSON lines understands.
+    # Other characters become JSON escapes, which keep JSON lines valid.
     return "".join(_PLAIN.get(sign) or json.dumps(sign)[1:-1] for sign in missing), error.end
 
 
 def replace_missing_characters(*streams: object) -> None:
-    """Let text streams write characters that their encoding lacks in another way.
+    """Make text streams replace characters that their encoding lacks.
 
     Parameters
     ----------
     *streams : file
-        Such as ``sys.stdout``; what is not a text stream stays as it is.
+        Such as ``sys.stdout``; other objects than text streams are ignored.
     """
     codecs.register_error("discernel", _replace_characters)
     for stream in streams:

@@ -1,4 +1,4 @@
-"""The commands, put together. Each parses, calls one function, and prints what it returned."""
+"""The application with all commands, their short help and examples."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _common(
 
 
 def _add(name: str, command: Callable[..., None], short_help: str, *lines: str) -> None:
-    """Add a command, with examples below its help."""
+    """Add a command, with examples at the end of its help."""
     epilog = examples(*lines) if lines else None
     app.command(name, short_help=short_help, epilog=epilog)(command)
 
@@ -108,6 +108,6 @@ _add(
     "discernel info patients.skops",
 )
 
-# Commands of other packages, such as that in the folder ``reproduction`` of the repository.
+# Commands of other packages, such as ``reproduce`` in the folder ``reproduction``.
 for _entry in entry_points(group="discernel.commands"):
     app.command(_entry.name)(_entry.load())

@@ -40,7 +40,7 @@ from discernel.show.writing import check_place, refuse_same_file, write_file
 
 
 def _quoted(names: Iterable[str]) -> str:
-    """Return names as one types them."""
+    """Return names for the command line, in quotes if they contain spaces."""
     return ", ".join(f'"{name}"' if " " in name else name for name in names)
 
 
@@ -58,8 +58,8 @@ MethodNames = Annotated[
         "-m",
         metavar="NAME",
         help=f"Only this method. May be repeated. By default {_quoted(DEFAULT_METHODS)}. Also: "
-        f"{_quoted(each.name for each in METHODS if each.name not in DEFAULT_METHODS)}; those of "
-        "other packages need to be installed, and are then compared by default.",
+        f"{_quoted(each.name for each in METHODS if each.name not in DEFAULT_METHODS)}. Methods of "
+        "other packages are compared by default if their package is installed.",
     ),
 ]
 Seed = Annotated[int, typer.Option(metavar="N", help="Seed of the first split.")]
@@ -98,11 +98,11 @@ def compare_command(
 
     Rows are split into training and test rows at random, several times. Every
     method learns from the training rows and predicts the test rows. Results
-    are kept: the same command, interrupted or not, continues from them.
+    are stored: run the same command again to continue after an interruption.
     """
-    with one_line_errors(f"Run the same command again: it goes on from {store}."):
+    with one_line_errors(f"Run the same command again to continue from {store}."):
         _check_places(data, store, {"report": report, "json": _path(json), "csv": _path(csv)})
-        # What other programs read has the output for itself.
+        # With JSON or CSV on standard output, all other text goes to standard error.
         console = err if "-" in (json, csv) else out
         found = compare(
             data_of(data, target, drop, categorical, numeric, rows),
@@ -130,7 +130,7 @@ def compare_command(
 
 
 def _check_places(data: str, store: Path, written: dict[str, Path | None]) -> None:
-    """Raise an error if two files are the same, or if one cannot be written."""
+    """Raise an error if two paths are the same file, or if a file cannot be written."""
     refuse_same_file(
         data=file_of(data),
         store=store,
@@ -144,7 +144,7 @@ def _check_places(data: str, store: Path, written: dict[str, Path | None]) -> No
 
 
 def _write_page(found: Comparison, origin: Origin, report: Path | None, store: Path) -> Path:
-    """Write the report of a comparison, beside the store by default; return its place."""
+    """Write the report of a comparison, by default in the folder of the store; return its path."""
     return write_report(
         found.records,
         store.parent / f"{found.dataset.name}.html" if report is None else report,
@@ -155,11 +155,12 @@ def _write_page(found: Comparison, origin: Origin, report: Path | None, store: P
 
 
 def _path(where: str | None) -> Path | None:
-    """Return the file that is meant, if one is."""
+    """Return the path of an output option; None for standard output or no output."""
     return None if where in (None, "-") else Path(str(where))
 
 
 def _write(where: str, text: str) -> None:
+    """Write text to a file, or to standard output for ``-``."""
     if where == "-":
         sys.stdout.write(text)
     else:

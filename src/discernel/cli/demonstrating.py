@@ -1,4 +1,4 @@
-"""`discernel demo`: five data sets, discernel beside three others, and what to do next."""
+"""`discernel demo`: compare discernel with three methods on five data sets."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from discernel.show.terminal import plain_table, print_blocks
 from discernel.show.words import seconds
 from discernel.show.writing import make_folder_of
 
-#: What is shown, and one line on each.
+#: The data sets, with a description.
 _DATA = {
-    "few_columns": "made up: 4 of 20 columns decide, only together",
-    "clinic": "made up: numbers, categories and missing cells in one table",
-    "wdbc": "569 biopsies of breasts, 30 measurements of cells (UCI)",
+    "few_columns": "synthetic: 4 of 20 columns determine the class, only together",
+    "clinic": "synthetic: numbers, categories and missing cells in one table",
+    "wdbc": "569 breast biopsies, 30 measurements of cells (UCI)",
     "digits": "600 handwritten digits of 64 pixels, ten classes (UCI)",
-    "steps": "made up: classes of a decision tree, which trees are made for",
+    "steps": "synthetic: classes from a decision tree, which favours trees",
 }
-#: Where the rows are more than the two minutes of a demonstration have time for.
+#: Data sets of which a sample of rows is used, to save time.
 _ROWS = {"digits": 600}
 _METHODS = ("discernel", "forest", "boosting", "SVC grid")
 _SPLITS = 5
 _MOST_COLUMNS = 6
-#: What the verdict on a difference means.
+#: Verdicts on a difference, in words.
 _CLEARLY = {
     "worse": "more than chance",
     "tied": "which may be chance",
@@ -57,11 +57,11 @@ def demo_command(
 ) -> None:
     """Show what discernel does, where it wins and where it loses, in two minutes.
 
-    Five data sets that need no download. The default beside a random forest of
-    500 trees, gradient boosting and a support vector machine whose 40 settings
-    are tried by cross-validation. Ends with a report.
+    The default is compared with a random forest of 500 trees, gradient boosting
+    and a support vector machine with 40 settings tried by cross-validation, on
+    five data sets that need no download. Writes a report.
     """
-    with one_line_errors("Run the same command again: it goes on from what there is."):
+    with one_line_errors("Run the same command again to continue."):
         plan = _plan(splits)
         _introduce(splits)
         make_folder_of(store)
@@ -83,13 +83,13 @@ def _plan(n_splits: int) -> Plan:
 def _introduce(n_splits: int) -> None:
     out.print(
         "\n[bold]discernel learns[/] which columns matter, how to combine twelve kernels, and how "
-        "much to regularise, in one fit.\n"
+        "much to regularize, in one fit.\n"
     )
     for name, words in _DATA.items():
         out.print(f"  [bold]{_title(name):<14}[/] {words}")
     out.print(
-        f"\nEach is split {n_splits} times: three quarters of the rows to learn from, a "
-        "quarter to predict.\n"
+        f"\nEach data set is split {n_splits} times: three quarters of the rows for training, a "
+        "quarter for testing.\n"
     )
 
 
@@ -100,12 +100,12 @@ def _show(records: list[Record]) -> None:
     _print_table("Time of a fit", accuracy, lambda entry, _: Text(seconds(entry.seconds_fit, 2)))
     for words in _verdicts(accuracy, log_loss):
         out.print(f"\n{words}")
-    # The data set of which we know which columns matter.
+    # In this data set it is known which columns matter.
     found = mean_importances(accuracy.records["few_columns", "discernel"])
     if found:
         out.print()
         title = "columns that matter in few columns"
-        aside = "the four that decide, not the 16 of noise; share ± standard deviation"
+        aside = "four columns determine the class, 16 are noise; share ± standard deviation"
         print_blocks(out, [importance_block(title, found[:_MOST_COLUMNS], aside)])
     out.print(
         "\n[bold]Your own table:[/]  discernel compare data.csv --target COLUMN"
@@ -127,20 +127,20 @@ def _print_table(
 
 
 def _mean(entry: Entry, table: ResultTable) -> Text:
-    """Return the mean of an entry, which stands out where it is the best."""
+    """Return the mean of an entry, highlighted if it is the best."""
     is_best = entry is table.ranked(entry.dataset)[0]
     return Text(table.metric.show(entry.mean), style="bold green" if is_best else "")
 
 
 def _verdicts(accuracy: ResultTable, log_loss: ResultTable) -> list[str]:
-    """Return what the tables say, in words; both losses and wins are those of this run."""
+    """Return sentences on the wins and losses of discernel in this run."""
 
     def won(table: ResultTable) -> list[str]:
         return [name for name in table.datasets if table.ranked(name)[0].method == "discernel"]
 
     said = [
-        f"discernel has the best accuracy on {len(won(accuracy))} of {len(accuracy.datasets)}, and "
-        f"the best log-loss on {len(won(log_loss))}."
+        f"discernel has the best accuracy on {len(won(accuracy))} of {len(accuracy.datasets)} data "
+        f"sets, and the best log-loss on {len(won(log_loss))}."
     ]
     for name in accuracy.datasets:
         first, ours = accuracy.ranked(name)[0], accuracy.entries[name, "discernel"]

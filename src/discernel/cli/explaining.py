@@ -1,4 +1,4 @@
-"""`discernel explain`: what matters to a model, and why a row has the class it has."""
+"""`discernel explain`: importances of columns, and explanations of predictions."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from discernel.persistence import SavedModel, read_model
 from discernel.show.terminal import bar, indented, plain_table, print_blocks, print_heading, say
 from discernel.show.words import one_line, plural
 
-#: Rows that are explained where none is named, and terms of each on the terminal.
+#: The numbers of rows explained by default, and of contributions shown for each row.
 FIRST_ROWS, _MOST_TERMS = 3, 8
-#: What is shown of a model.
-_MATTERS = ("data", "importances", "sources")
+#: The blocks of facts shown for a model.
+_SHOWN = ("data", "importances", "sources")
 
 
 def explain_command(
@@ -46,22 +46,22 @@ def explain_command(
         typer.Option(
             min=0,
             metavar="N",
-            help="Show N training rows that speak for each prediction, and half as many against.",
+            help="Show N training rows that support each prediction, and half as many against it.",
         ),
     ] = 5,
-    views: fusing.WhereFiles = None,
+    views: fusing.ViewsOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Show which columns and sources matter, or why rows have their predicted class.
 
-    The score of a row is that of a typical row plus a contribution of each column. Without DATA,
-    the importances of the model are shown. With --json there is one line per row, for all rows
-    unless some are named.
+    Without DATA, the importances of columns are shown. With DATA, the score of a row is the score
+    of a typical row plus a contribution of each column. With --json there is one line per row, for
+    all rows unless --row is given.
     """
     with one_line_errors():
         if data is None:
             if row:
-                raise InvalidInputError("--row is a row of DATA. Name a file: explain MODEL DATA.")
+                raise InvalidInputError("--row needs DATA. Name a file: explain MODEL DATA --row N")
             _explain_model(read_model(model), as_json)
             return
         loaded = read_classifier(model)
@@ -78,7 +78,7 @@ def explain_command(
 
 
 def choose_rows(wanted: Sequence[int] | None, n_rows: int, n_first: int) -> list[int]:
-    """Return the positions of rows, by default of the first ones, or raise a clear error."""
+    """Return the positions of chosen rows, by default of the first ones; check the numbers."""
     if not wanted:
         return list(range(min(n_first, n_rows)))
     if max(wanted) > n_rows:
@@ -93,7 +93,7 @@ def _explain_model(model: SavedModel, as_json: bool) -> None:
         wanted = ("importances", "sources", "kernels")
         typer.echo(json.dumps({name: plain[name] for name in wanted}, indent=1))
         return
-    print_blocks(out, [each for each in facts.blocks() if each.id in _MATTERS])
+    print_blocks(out, [each for each in facts.blocks() if each.id in _SHOWN])
     if not facts.importances and not facts.sources:
         typer.echo("This model has no importances of columns. To explain rows, name their file.")
 
@@ -104,23 +104,24 @@ def _explain_model(model: SavedModel, as_json: bool) -> None:
 def explain_rows(
     model: SavedModel, rows: learning.Rows, chosen: Sequence[int], n_similar: int = 5
 ) -> list[dict[str, Any]]:
-    """Return why rows have their scores, as plain data.
+    """Return explanations of the scores of rows, as plain data.
 
     Parameters
     ----------
     model : SavedModel
-        Fitted.
+        The model.
     rows : Rows
-        The rows.
+        All rows.
     chosen : sequence of int
-        Positions of those to explain.
+        The positions of the rows to explain.
     n_similar : int, default=5
-        Training rows like each that speak for its prediction, and half as many against it.
+        The maximum number of training rows that support each prediction; half as many against it.
     """
     X = rows.X.iloc[list(chosen)]
     found = contributions(model.pipeline, X)
     names, values = _by_column(model, found)
     shares, labels = model.pipeline.predict_proba(X), model.pipeline.predict(X)
+    predicted = labels.tolist()
     alike = _similar(model, X, n_similar)
     classes = [str(label) for label in model.pipeline.classes_]
     explained = []
@@ -131,7 +132,7 @@ def explain_rows(
             {
                 "row": position + 1,
                 "identifiers": _named(rows.kept.columns, rows.kept.iloc[position]),
-                "predicted": labels[i].item() if hasattr(labels[i], "item") else labels[i],
+                "predicted": predicted[i],
                 "probabilities": _named(classes, shares[i]),
                 "score": score.value,
                 "score_is": score.kind + score.whose,
@@ -148,7 +149,8 @@ def explain_rows(
 
 
 def _named(names: Any, values: Any) -> dict[str, Any]:
-    plain = [value.item() if hasattr(value, "item") else value for value in values]
+    """Return plain values by name; None for missing values."""
+    plain = [value.item() if isinstance(value, np.generic) else value for value in values]
     missing = [value is None or value != value for value in plain]
     pairs = zip(names, plain, missing, strict=True)
     return {str(name): None if absent else value for name, value, absent in pairs}
@@ -157,27 +159,26 @@ def _named(names: Any, values: Any) -> dict[str, Any]:
 def _cells(model: SavedModel, row: Any) -> dict[str, Any]:
     """Return the cells of a row; dates as text."""
     cells = _named(row.index, row)
-    for name in model.preparation.dates:
+    for name in model.schema.dates:
         if cells[name] is not None:
             cells[name] = str(cells[name]).removesuffix(" 00:00:00")
     return cells
 
 
 def _by_column(model: SavedModel, found: Contributions) -> tuple[list[str], Any]:
-    """Return the columns of the table and what they add; encoded ones are parts of them."""
+    """Return the columns of the table and their contributions, summed over encoded columns."""
     if found.columns is None:
-        return list(model.preparation.columns), None
+        return list(model.schema.columns), None
     return sum_by(model.columns, found.columns)
 
 
 def _similar(model: SavedModel, X: Any, n: int) -> list[list[dict[str, Any]]]:
-    """Return the training rows behind each prediction; none where the model does not keep them.
+    """Return similar training rows for each prediction: at most n for it, n / 2 against it.
 
-    First those that speak for it, at most n, then those that speak against it, at most half as
-    many.
+    The lists are empty if the model does not keep training rows.
     """
     rows: list[list[dict[str, Any]]] = [[] for _ in range(len(X))]
-    whole = getattr(model.pipeline[-1], "streamed_", None) is None
+    whole = model.pipeline[-1].model_.facts.streamed is None
     for side, most in (("for", n), ("against", n // 2)):
         if most == 0:
             continue
@@ -187,13 +188,13 @@ def _similar(model: SavedModel, X: Any, n: int) -> list[list[dict[str, Any]]]:
             return rows
         labels = np.full(found.indices.shape, None) if found.labels is None else found.labels
         for row, *each in zip(
-            rows, found.indices, found.similarity, found.support, labels, strict=True
+            rows, found.indices, found.similarity, found.support, labels.tolist(), strict=True
         ):
             row += [
                 {
                     "training_row": int(index) + 1 if whole else None,
                     "similarity": float(alike),
-                    "class": label.item() if hasattr(label, "item") else label,
+                    "class": label,
                     "speaks": side,
                     "support": float(support),
                 }
@@ -237,7 +238,7 @@ def _show_row(console: Console, found: Mapping[str, Any]) -> None:
 
 
 def training_row(similar: Mapping[str, Any]) -> str:
-    """Return the name of a training row; of a sample, it has none."""
+    """Return the name of a training row; rows of a sample of chunks have no number."""
     place = similar["training_row"]
     return "a row" if place is None else f"row {place:,}"
 
@@ -247,11 +248,11 @@ def _with_cell(found: Mapping[str, Any], name: str) -> str:
 
 
 def _show_terms(console: Console, terms: Mapping[str, float], what: str) -> None:
-    """Show what adds most, and the sum of the rest."""
+    """Show the largest contributions, and the sum of the others."""
     ranked = sorted(terms, key=lambda name: -abs(terms[name]))
     table = plain_table("~", ">", "", header=False)
     largest = abs(terms[ranked[0]]) if ranked else 1.0
-    digits = 2 if largest >= 0.5 else 3  # below, they would all look the same
+    digits = 2 if largest >= 0.5 else 3  # small numbers need more digits
     for name in ranked[:_MOST_TERMS]:
         value = terms[name]
         drawn = bar(value / (largest or 1.0), 20)

@@ -16,7 +16,7 @@ from discernel.rows.formats import listed
 from discernel.show.words import one_line
 from discernel.show.writing import check_place, refuse_same_file, write_file
 
-#: Names that are printed.
+#: The maximum number of names printed.
 _MOST = 100
 
 
@@ -27,8 +27,8 @@ def export_command(
         typer.Option(
             "--to",
             metavar="FILE",
-            help="Where to write it: .onnx, or .py for Python with NumPy alone, with numbers in a "
-            ".npz file beside it.",
+            help="Where to write the model: .onnx; or .py for Python with NumPy only, with an .npz "
+            "file of numbers in the same folder.",
         ),
     ],
     float32: Annotated[
@@ -41,7 +41,7 @@ def export_command(
 ) -> None:
     """Export a model to ONNX or to a Python file, for machines without discernel.
 
-    Predicted labels are those of the model, and probabilities agree to 1e-6.
+    The exported model predicts the same labels; probabilities agree to 1e-6.
     """
     with one_line_errors():
         refuse_same_file(model=model, export=to)
@@ -50,10 +50,10 @@ def export_command(
                 f"The file must end with .onnx or .py. Got {str(to)!r}. Name another file."
             )
         if float32 and to.suffix == ".py":
-            raise InvalidInputError("--float32 is for ONNX. Leave it out for a Python file.")
+            raise InvalidInputError("--float32 works with .onnx only. Omit it for a .py file.")
         check_place("export", to)
         loaded = read_classifier(model)
-        pipeline, names = loaded.pipeline, loaded.preparation.columns
+        pipeline, names = loaded.pipeline, loaded.schema.columns
         scorer = numpy_scorer(pipeline, names=names)
         if to.suffix == ".onnx":
             graph = to_onnx(pipeline, names=names, dtype="float32" if float32 else "float64")
@@ -63,18 +63,18 @@ def export_command(
             code, numbers = write_scorer(pipeline, to, names=names)
             say_where("scorer", code)
             say_where("numbers", numbers)
-        _say_columns(scorer, loaded.preparation.columns)
+        _say_columns(scorer, loaded.schema.columns)
 
 
 def _say_columns(scorer: Scorer, in_file: Sequence[str]) -> None:
-    """Print what an exported model takes and returns, and what is to be made of a file first."""
+    """Print the input columns and classes of an exported model, and a note on computed columns."""
     names = [scorer.names[column.position] for column in scorer.columns]
     typer.echo(f"columns: {one_line(listed(names, _MOST))}")
     typer.echo(f"classes: {one_line(listed(scorer.classes.tolist(), _MOST))}")
     made = [name for name in names if name not in in_file]
     if made:
         typer.echo(
-            f"note: {one_line(listed(made, _MOST))} must be computed from the columns of the "
-            "file before, as `discernel predict` does",
+            f"note: compute {one_line(listed(made, _MOST))} from the columns of the file first, as "
+            "`discernel predict` does",
             err=True,
         )

@@ -1,4 +1,4 @@
-"""`discernel fit` and `predict`."""
+"""`discernel fit` and `discernel predict`."""
 
 from __future__ import annotations
 
@@ -37,13 +37,12 @@ from discernel.compare.progress import open_display
 from discernel.exceptions import InvalidInputError, LongFitWarning
 from discernel.persistence import SavedModel, write_model
 from discernel.rows.chunks import RowProgress
-from discernel.rows.encoder import TableEncoder
 from discernel.rows.formats import file_stem, listed
 from discernel.show.terminal import print_blocks
 from discernel.show.words import one_line, printable
 from discernel.show.writing import check_place, refuse_same_file
 
-#: The criteria, as `discernel.criteria` has them.
+#: The names of the criteria in `discernel.criteria`.
 Criteria = Literal[
     "auto", "rkda", "fdr", "akfd", "alignment", "margin", "separability", "loo", "uniform"
 ]
@@ -59,14 +58,14 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="FILE",
-        help="Where to save the model. (default: the name of the data, with .skops)",
+        help="Where to save the model. (default: the name of the data with .skops)",
     ),
 ]
 Views = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="TOML file of data sources: the columns, or other files, of each, and its kernels.",
+        help="TOML file of several data sources: the columns or files of each source, and kernels.",
     ),
 ]
 
@@ -79,7 +78,7 @@ def fit_command(
     categorical: Categorical = None,
     numeric: Numeric = None,
     criterion: Annotated[
-        Criteria, typer.Option(help="Criterion that kernel weights are learned by.")
+        Criteria, typer.Option(help="Criterion for learning the kernel weights.")
     ] = "auto",
     views: Views = None,
     max_time: MaxTime = None,
@@ -87,10 +86,10 @@ def fit_command(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Learn from a table with a column of classes, and save the model.
+    """Fit a model to a table with a column of classes, and save the model.
 
-    Delimiter, decimal sign, names and types are detected and shown. Categories, missing cells and
-    dates need no preparation; columns that number the rows are left out.
+    The delimiter, decimal sign, header and column types are detected and shown. Categories, missing
+    cells and dates need no preparation; columns that number the rows are left out.
     """
     with one_line_errors():
         output = _default_output(data[0]) if output is None else output
@@ -99,7 +98,10 @@ def fit_command(
         learner = learning.Learner(criterion, max_time, command_line(), quiet)
         if many.are_many(data) or scheduler is not None:
             if views is not None:
-                raise InvalidInputError("--views takes one file that fits into memory.")
+                raise InvalidInputError(
+                    "--views needs a single data file that fits into memory. Omit --views, or "
+                    "select fewer rows."
+                )
             model = _fit_chunks(data, target, drop, categorical, numeric, learner, scheduler)
         else:
             with _speaking(quiet, as_json), learning.given_file(data[0]) as file:
@@ -120,14 +122,14 @@ def fit_command(
 
 
 def _default_output(source: str) -> Path:
-    """Return a file in the present folder, called as the data are."""
+    """Return a file in the current folder, named after the data."""
     stem = "model" if source == "-" else file_stem(Path(source.rstrip("/*?[]")))
     return Path(f"{stem or 'model'}.skops")
 
 
 @contextmanager
 def _speaking(quiet: bool, as_json: bool) -> Iterator[None]:
-    """Silence a long fit, or send its lines to standard error, beside the JSON."""
+    """Silence the progress of a long fit, or send it to standard error if JSON is printed."""
     with warnings.catch_warnings(), ExitStack() as stack:
         if quiet:
             warnings.simplefilter("ignore", LongFitWarning)
@@ -145,36 +147,36 @@ def _fit_chunks(
     learner: learning.Learner,
     scheduler: str | None,
 ) -> SavedModel:
-    """Return a model fitted to rows that are read twice, in chunks."""
+    """Fit a model to rows in chunks, which are read twice."""
     if categorical or numeric:
         raise InvalidInputError(
-            "--categorical and --numeric are for a file that fits into memory. Rows in chunks have "
-            "the types of their files. Leave them out."
+            "--categorical and --numeric need a single file that fits into memory; rows in chunks "
+            "have the types of their files. Omit these options."
         )
-    with _bars(["first pass", "second pass"], learner.quiet) as told:
-        return many.fit_many(data, target, drop or (), learner, told, scheduler)
+    with _show_bars(["first pass", "second pass"], learner.quiet) as report:
+        return many.fit_many(data, target, drop or (), learner, report, scheduler)
 
 
 @contextmanager
-def _bars(titles: Sequence[str], quiet: bool) -> Iterator[Callable[[Any], None]]:
-    """Show a bar per pass over rows; yield what is to be called with every `RowProgress`."""
+def _show_bars(titles: Sequence[str], quiet: bool) -> Iterator[Callable[[Any], None]]:
+    """Show a bar for each pass over the rows; yield a callback for `RowProgress`."""
     if quiet:
         yield lambda progress: None
         return
     with open_display() as display:
         tasks: dict[int, Any] = {}
 
-        def told(progress: Any) -> None:
+        def report(progress: Any) -> None:
             if not isinstance(progress, RowProgress):
                 return
             stage = progress.stage
             if stage not in tasks:
                 tasks[stage] = display.add_task(printable(titles[stage]), last="rows")
-            # About as many rows as a file's size says may be fewer than there are.
+            # The estimated number of rows may be too small.
             total = None if progress.n_rows is None else max(progress.n_rows, progress.rows)
             display.update(tasks[stage], completed=progress.rows, total=total)
 
-        yield told
+        yield report
 
 
 # ---- predict -----------------------------------------------------------------------------------
@@ -197,7 +199,7 @@ def predict_command(
         list[str] | None,
         typer.Option(metavar="COLUMN", help="Copy a column to the output. May be repeated."),
     ] = None,
-    views: fusing.WhereFiles = None,
+    views: fusing.ViewsOption = None,
     scheduler: Scheduler = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON lines instead of CSV.")] = (
         False
@@ -206,25 +208,25 @@ def predict_command(
 ) -> None:
     """Predict the classes of rows, with their probabilities.
 
-    Columns may be in any order, and other columns are ignored. Identifiers are copied to the
-    output. In CSV, a text that a spreadsheet would run as a formula begins with an apostrophe.
+    Columns may be in any order, and other columns are ignored. Columns of identifiers are copied to
+    the output. In CSV, text that a spreadsheet would run as a formula begins with an apostrophe.
     """
     with one_line_errors():
         refuse_same_file(model=model, data=file_of(data[0]), predictions=output)
         if output is not None:
             check_place("predictions", output)
-        loaded, where = read_classifier(model), _to_the_terminal if output is None else output
+        loaded, where = read_classifier(model), _write_to_terminal if output is None else output
         if many.are_many(data) or scheduler is not None:
-            with _bars(["predicting"], quiet) as told:
-                parts = many.predict_many(loaded, data, told, scheduler, keep or ())
+            with _show_bars(["predicting"], quiet) as report:
+                parts = many.predict_many(loaded, data, report, scheduler, keep or ())
                 known = write_predictions(parts, where, as_json=as_json)
         else:
             rows = learning.read_rows(loaded, data[0], keep or (), fusing.joiner(views))
             known = write_predictions([Predictions.of(loaded, rows)], where, as_json=as_json)
             if not quiet:
-                _note_others(loaded, rows)
+                _note_new_values(loaded, rows)
         if output is None:
-            sys.stdout.flush()  # a pipe that is closed, or a full disk, is said here
+            sys.stdout.flush()  # raises errors of a closed pipe or a full disk here
         elif not quiet:
             say_where("predictions", output)
         n_known, n_right = known
@@ -232,15 +234,14 @@ def predict_command(
             typer.echo(f"accuracy {n_right / n_known:.3f} on {n_known:,} rows", err=True)
 
 
-def _note_others(model: SavedModel, rows: learning.Rows) -> None:
-    """Print categories that no training row had."""
-    steps = [*model.pipeline, getattr(model.pipeline[-1], "encoder_", None)]
-    encoders = [step for step in steps if isinstance(step, TableEncoder)]
-    for encoder in encoders[:1]:
-        for column, values in encoder.new_values(rows.X).items():
-            note = f"note: {column!r} has values not known from training: {listed(values, 3)}"
-            typer.echo(one_line(note), err=True)
+def _note_new_values(model: SavedModel, rows: learning.Rows) -> None:
+    """Print categories that were absent in training."""
+    values = {} if model.encoder is None else model.encoder.new_values(rows.X)
+    for column, found in values.items():
+        note = f"note: {column!r} has values that were not in training: {listed(found, 3)}"
+        typer.echo(one_line(note), err=True)
 
 
-def _to_the_terminal(text: str) -> None:
+def _write_to_terminal(text: str) -> None:
+    """Write text to standard output, without control characters on a terminal."""
     sys.stdout.write(printable(text) if sys.stdout.isatty() else text)

@@ -1,4 +1,4 @@
-"""`discernel fit --views`: sources and their kernels as a file says them."""
+"""`discernel fit --views`: several sources and their kernels from a TOML file."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from discernel.compare.plan import Data
 from discernel.exceptions import InvalidInputError
 from discernel.inspection.source_weights import kernel_sources
 from discernel.persistence import SavedModel
-from discernel.rows.columns import Preparation
+from discernel.rows.columns import TableSchema
 from discernel.rows.formats import import_pandas
 from discernel.rows.labelled import digest, find_target, rows_with_labels
 from discernel.rows.reading import read_table
 from discernel.rows.views_file import ViewsFile, build_kernels, join_files, read_views
 
 #: The option of commands that read new rows.
-WhereFiles = Annotated[
+ViewsOption = Annotated[
     Path | None,
     typer.Option(
         "--views",
         metavar="FILE",
-        help="TOML file given to `fit --views`, if sources have files of their own.",
+        help="The TOML file of `fit --views`, if some sources are in separate files.",
     ),
 ]
 
 
 def fit_views(data: Data, views: Path, learner: Learner) -> SavedModel:
-    """Return a model of several sources, fitted to all rows.
+    """Fit a model with several sources to all rows.
 
     Parameters
     ----------
     data : Data
-        A file.
+        The data file.
     views : Path
         The TOML file of sources, their columns and kernels.
     learner : Learner
@@ -45,8 +45,8 @@ def fit_views(data: Data, views: Path, learner: Learner) -> SavedModel:
     """
     if not data.file or any(data.file.get(name) for name in ("drop", "categorical", "numeric")):
         raise InvalidInputError(
-            "--views names the columns of a file that are used. It takes a file, and no --drop, "
-            "--categorical or --numeric."
+            "--views needs a data file, without --drop, --categorical and --numeric. The TOML file "
+            "names the columns that are used."
         )
     meant, path = read_views(views), Path(data.file["path"])
     read = read_table(path, [data.file["target"]] if data.file.get("target") else ())
@@ -54,15 +54,15 @@ def fit_views(data: Data, views: Path, learner: Learner) -> SavedModel:
     table, y, notes = rows_with_labels(read.frame, target, path.name)
     if target in _named(meant, table):
         raise InvalidInputError(
-            f"{views.name}: the target {target!r} is a column of a source. Name the others."
+            f"{views.name}: the target {target!r} must not be a column of a source. Remove it."
         )
     joined = join_files(meant, table)
     kernels = build_kernels(meant, joined)
     columns = _named(meant, joined)
     is_number = import_pandas().api.types.is_numeric_dtype
     kinds = {name: "number" if is_number(joined[name]) else "category" for name in columns}
-    preparation = Preparation(kinds)
-    X = preparation.apply(joined, path.name)
+    schema = TableSchema(kinds)
+    X = schema.convert(joined, path.name)
     pipeline = make_pipeline(learner.make(kernels, len(y))).fit(X, y)
     sources = list(dict.fromkeys(kernel_sources(list(kernels.values()))))
     origin = learner.origin(
@@ -73,11 +73,11 @@ def fit_views(data: Data, views: Path, learner: Learner) -> SavedModel:
         | {target: "the classes"},
         notes=(f"{read.how}; {len(sources)} sources: {', '.join(sources)}", *notes),
     )
-    return SavedModel(pipeline, preparation, target, data.name, origin)
+    return SavedModel(pipeline, schema, target, data.name, origin)
 
 
 def _named(views: ViewsFile, table: Any) -> dict[str, str]:
-    """Return the columns that are used, and what they are for."""
+    """Return the used columns, with their sources in words."""
     found: dict[str, str] = {}
     for source in views.sources:
         for name in source.find(table.columns):
@@ -86,12 +86,12 @@ def _named(views: ViewsFile, table: Any) -> dict[str, str]:
 
 
 def joiner(views: Path | None) -> Callable[[Any], Any] | None:
-    """Return a function that adds the columns of other files of sources to a table.
+    """Return a function that adds columns from other files to a table; None if not needed.
 
     Parameters
     ----------
     views : Path or None
-        The TOML file of sources; None where the table has all columns.
+        The TOML file of sources; None if the table has all columns.
     """
     if views is None:
         return None

@@ -1,4 +1,4 @@
-"""From the options of the command line to a fitted model, and the rows that it predicts."""
+"""Fit a model from the options of the command line, and read rows to predict."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from discernel.compare.tasks import encoded_views
 from discernel.exceptions import InvalidInputError
 from discernel.persistence import SavedModel
 from discernel.plan import FEW_ROWS, parse_duration
-from discernel.rows.columns import Preparation, one_spelling
+from discernel.rows.columns import TableSchema, one_spelling
 from discernel.rows.datasets import Dataset, load
 from discernel.rows.encoder import TableEncoder
 from discernel.rows.formats import listed
@@ -39,13 +39,13 @@ class Learner:
     Attributes
     ----------
     criterion : str
-        The criterion that kernel weights are learned by.
+        The criterion for learning the kernel weights.
     max_time : str or None
         The time limit, such as ``"10m"``.
     command : str
-        The command line, which the model keeps.
+        The command line, which is saved with the model.
     quiet : bool
-        Whether a long fit prints nothing while it runs.
+        Whether no progress is printed during a long fit.
     """
 
     criterion: str = "auto"
@@ -59,7 +59,7 @@ class Learner:
     def make(
         self, kernels: Any = "auto", n_rows: int = 0, **options: Any
     ) -> discernel.MultipleKernelDiscriminant:
-        """Return the estimator, not fitted; of few rows, a fit takes no time worth a word."""
+        """Return the unfitted estimator; it shows progress if there are many rows."""
         return discernel.MultipleKernelDiscriminant(
             kernels,
             criterion=self.criterion,
@@ -69,7 +69,7 @@ class Learner:
         )
 
     def origin(self, source: str, **facts: Any) -> Origin:
-        """Return the origin of a model that is fitted now.
+        """Return the origin of a model: data, command and current time.
 
         Parameters
         ----------
@@ -83,38 +83,38 @@ class Learner:
 
 
 def fit_model(data: Data, learner: Learner) -> SavedModel:
-    """Return a model fitted to all rows.
+    """Fit a model to all rows of a file or data set.
 
     Parameters
     ----------
     data : Data
-        A file, or a data set by its name.
+        A file, or a data set by name.
     learner : Learner
         The settings of the fit.
     """
     if data.file:
         opened = open_file(name=data.name, **data.file)
-        dataset, preparation, target = opened.dataset, opened.preparation, opened.target
+        dataset, schema, target = opened.dataset, opened.schema, opened.target
         facts = {"columns": opened.columns, "identifiers": opened.identifiers}
         facts |= {"notes": opened.notes, "digest": digest(data.file["path"])}
         source = Path(data.file["path"]).name
     else:
         dataset = load(data.name, as_frame=True)
-        preparation, target = Preparation.of(dataset.feature_names, None), "target"
-        facts, source = {"columns": preparation.kinds}, data.name
+        schema, target = TableSchema.from_encoder(dataset.feature_names, None), "target"
+        facts, source = {"columns": schema.kinds}, data.name
     pipeline = _fitted(dataset, learner)
     origin = learner.origin(source, class_counts=count_classes(dataset.y), **facts)
-    return SavedModel(pipeline, preparation, target, dataset.name, origin)
+    return SavedModel(pipeline, schema, target, dataset.name, origin)
 
 
 def count_classes(y: Any) -> dict[str, int]:
-    """Return how many rows each class has."""
+    """Return the number of rows of each class."""
     classes, counts = np.unique(np.asarray(y), return_counts=True)
     return dict(zip(map(str, classes), counts.tolist(), strict=True))
 
 
 def _fitted(dataset: Dataset, learner: Learner) -> Any:
-    """Return a pipeline that takes the table; given kernels are on columns encoded and scaled."""
+    """Fit a pipeline to a table; kernels of views are on encoded and standardized columns."""
     y, views = np.asarray(dataset.y), dataset.views
     if views:
         views = encoded_views(TableEncoder().fit(dataset.X), views)
@@ -129,16 +129,16 @@ def _fitted(dataset: Dataset, learner: Learner) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows for a model.
+    """Rows to predict.
 
     Attributes
     ----------
     X : DataFrame
-        As its pipeline takes them.
+        The rows, converted for the pipeline of the model.
     y : Series or None
-        Their classes, where these are known.
+        The classes, if the table has the target.
     kept : DataFrame
-        Columns that are handed on as they are.
+        Columns that are copied to the output.
     """
 
     X: Any
@@ -147,30 +147,30 @@ class Rows:
 
     @classmethod
     def of(cls, model: SavedModel, table: Any, where: str, keep: Sequence[str] = ()) -> Rows:
-        """Return the rows of a table, or raise a clear error.
+        """Return the rows of a table for a model, or raise an error if columns are missing.
 
         Parameters
         ----------
         model : SavedModel
-            The model that predicts them.
+            The model.
         table : DataFrame
             The rows.
         where : str
-            The name of the table, for messages.
+            The name of the table, for error messages.
         keep : sequence of str
-            Columns to keep, beside identifiers.
+            Columns to keep, besides identifiers.
         """
         absent = [column for column in keep if column not in table.columns]
         if absent:
             raise InvalidInputError(
-                f"Columns to keep must be columns of {where}. Got {listed(absent)}; there are "
+                f"The columns of --keep must be columns of {where}. Got {listed(absent)}. Columns: "
                 f"{listed(table.columns, 8)}."
             )
-        there = [column for column in model.origin.identifiers if column in table.columns]
+        identifiers = [column for column in model.origin.identifiers if column in table.columns]
         return cls(
-            model.preparation.apply(table, where),
+            model.schema.convert(table, where),
             table[model.target] if model.target in table.columns else None,
-            table[list(dict.fromkeys([*there, *keep]))],
+            table[list(dict.fromkeys([*identifiers, *keep]))],
         )
 
 
@@ -180,22 +180,22 @@ def read_rows(
     keep: Sequence[str] = (),
     join: Callable[[Any], Any] | None = None,
 ) -> Rows:
-    """Return the rows of a file, of standard input, or of a data set by its name.
+    """Read rows from a file, from standard input, or from a data set by name.
 
     Parameters
     ----------
     model : SavedModel
-        The model that predicts them.
+        The model that predicts the rows.
     source : str
-        A file, ``-`` or a name.
+        A file, ``-`` for standard input, or the name of a data set.
     keep : sequence of str
-        Columns to keep.
+        Columns to keep, besides identifiers.
     join : callable, optional
         Adds the columns of other files to a table.
     """
     path = Path(source)
     if source == "-" or path.suffix or path.is_file():
-        as_text = {model.target, *model.origin.identifiers, *keep, *model.preparation.categories}
+        as_text = {model.target, *model.origin.identifiers, *keep, *model.schema.categories}
         columns = list(model.origin.columns)
         known = [columns, [column for column in columns if column != model.target]]
         with given_file(source) as file:
@@ -206,27 +206,27 @@ def read_rows(
                 _refuse_other_files(model, table, file.name)
             return Rows.of(model, table if join is None else join(table), file.name, keep)
     dataset = load(source, as_frame=True)
-    if dataset.feature_names != model.preparation.columns:
+    if dataset.feature_names != model.schema.columns:
         raise InvalidInputError(
             f"The rows must have the features of {model.dataset!r}, which the model was fitted "
-            f"to. Got those of {source!r}."
+            f"to. The features of {source!r} differ."
         )
     return Rows(dataset.X, dataset.y, dataset.X[list(keep)])
 
 
 def _refuse_other_files(model: SavedModel, table: Any, where: str) -> None:
-    """Raise where a column is absent that came from another file than the table in training."""
+    """Raise an error if a column is missing that came from a separate file in training."""
     own = model.origin.columns
-    other = [name for name in model.preparation.columns if own and name not in own]
+    other = [name for name in model.schema.columns if own and name not in own]
     absent = [name for name in other if name not in table.columns]
     if absent:
         raise InvalidInputError(
-            f"{absent[0]!r} came from another file than the table. {where} has no such column. Say "
-            "where the files of sources are: --views FILE, as for `discernel fit`."
+            f"{where} has no column {absent[0]!r}, which came from a separate file in training. "
+            "Name the TOML file of sources: --views FILE, as for `discernel fit`."
         )
 
 
-#: How files begin that are no text.
+#: The first bytes of binary formats.
 _BEGINNINGS = {
     **{b"PAR1": ".parquet", b"ARROW1": ".arrow", b"FEA1": ".feather"},
     **{b"PK\x03\x04": ".npz", b"\x1f\x8b": ".csv.gz"},
@@ -235,7 +235,7 @@ _BEGINNINGS = {
 
 @contextmanager
 def given_file(source: str) -> Iterator[Path]:
-    """Yield a file; of ``-``, one with what standard input holds, named by what that is.
+    """Yield the path of a file; for ``-``, of a temporary file with the standard input.
 
     Parameters
     ----------
@@ -254,7 +254,7 @@ def given_file(source: str) -> Iterator[Path]:
 
 
 def count_right(labels: NDArray[Any], truth: Any) -> tuple[int, int]:
-    """Return how many labels are known, and how many of these are predicted."""
+    """Return the number of known labels, and the number of correct predictions."""
     import pandas as pd
 
     truth = pd.Series(truth)

@@ -1,4 +1,4 @@
-"""Fitting and predicting rows of many files, or of one that is large, a chunk at a time."""
+"""Fit and predict rows of many files, or of one large file, in chunks."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from discernel.cli.learning import Learner, Rows
 from discernel.cli.predictions import Predictions
 from discernel.persistence import SavedModel
 from discernel.rows.chunks import Chunk, RowProgress
-from discernel.rows.columns import Preparation, date_notes
-from discernel.rows.files import FileSource
+from discernel.rows.columns import TableSchema
+from discernel.rows.encoder import column_uses
 from discernel.rows.formats import file_ending, uncompressed_size
 from discernel.rows.labelled import find_target
-from discernel.rows.open import open_rows
+from discernel.rows.open import find_files, open_rows
 from discernel.rows.reading import READERS
 from discernel.rows.sources import Source
 
-#: Bytes of a file that is read in chunks.
+#: Files larger than this, in bytes, are read in chunks.
 _LARGE = 200 * 2**20
 
 
 def are_many(data: Sequence[str]) -> bool:
-    """Whether words of the command line mean rows that are read in chunks.
+    """Whether the arguments are data to read in chunks: several files, or one large file.
 
     Parameters
     ----------
@@ -47,46 +47,45 @@ def fit_many(
     target: str | None,
     drop: Sequence[str],
     learner: Learner,
-    told: Callable[[Any], None],
+    report: Callable[[Any], None],
     scheduler: str | None = None,
 ) -> SavedModel:
-    """Return a model fitted to the rows of many files.
+    """Fit a model to the rows of many files.
 
     Parameters
     ----------
     data : sequence of str
         Files, folders or patterns.
     target : str or None
-        The column with the labels; None where its name says so.
+        The column with the labels; None to find it by its name.
     drop : sequence of str
         Columns to leave out.
     learner : Learner
         The settings of the fit.
-    told : callable
-        Called with a `RowProgress`, after every chunk.
+    report : callable
+        Called with a `RowProgress` after each chunk.
     scheduler : str, optional
         The address of a Dask scheduler whose workers read the files.
     """
     columns = open_rows(list(data)).columns or []
     target = find_target(columns, target, data[0])
     with _opened(data, scheduler, target, drop) as source:
-        clf = learner.make(callback=told).fit(source)
+        clf = learner.make(callback=report).fit(source)
     name = Path(data[0].rstrip("/*?[]")).name or data[0]
     names, encoder = source.columns or (), clf.encoder_
-    preparation = Preparation.of(names, encoder)
+    schema = TableSchema.from_encoder(names, encoder)
     counts = np.round(clf.priors_ * clf.streamed_.n_rows).astype(int).tolist()
     facts: dict[str, Any] = {"columns": dict.fromkeys(names, "number")}
     if encoder is not None:
-        words = {names[each.position]: each.words for each in encoder.columns_}
-        words |= {each.name: each.words for each in encoder.left_out_}
-        facts = {"columns": {column: words[column] for column in names}}
-        facts |= {"identifiers": encoder.identifiers, "notes": tuple(date_notes(encoder.dates))}
+        uses = column_uses(names, encoder.columns_, encoder.left_out_)
+        facts = {"columns": {column: uses[column] for column in names}}
+        facts |= {"identifiers": encoder.identifiers, "notes": encoder.notes}
     origin = learner.origin(
         " ".join(data),
         class_counts=dict(zip(map(str, clf.classes_), counts, strict=True)),
         **facts,
     )
-    return SavedModel(make_pipeline(clf), preparation, target, name, origin)
+    return SavedModel(make_pipeline(clf), schema, target, name, origin)
 
 
 # ---- prediction --------------------------------------------------------------------------------
@@ -95,11 +94,11 @@ def fit_many(
 def predict_many(
     model: SavedModel,
     data: Sequence[str],
-    told: Callable[[Any], None],
+    report: Callable[[Any], None],
     scheduler: str | None = None,
     keep: Sequence[str] = (),
 ) -> Iterator[Predictions]:
-    """Yield the predictions of the rows of many files, a chunk at a time.
+    """Yield the predictions for the rows of many files, in chunks.
 
     Parameters
     ----------
@@ -107,12 +106,12 @@ def predict_many(
         The model.
     data : sequence of str
         Files, folders or patterns.
-    told : callable
-        Called with a `RowProgress`, after every chunk.
+    report : callable
+        Called with a `RowProgress` after each chunk.
     scheduler : str, optional
         The address of a Dask scheduler whose workers read the files.
     keep : sequence of str
-        Columns that are handed on.
+        Columns to copy to the output.
     """
 
     def predicted(chunk: Chunk) -> Predictions:
@@ -123,7 +122,7 @@ def predict_many(
         for part in source.map(predicted):
             yield part
             done += len(part.labels)
-            told(RowProgress(0, 1, done, total))
+            report(RowProgress(0, 1, done, total))
 
 
 @contextmanager
@@ -133,13 +132,11 @@ def _opened(
     target: str | None = None,
     drop: Sequence[str] = (),
 ) -> Iterator[Source]:
-    """Open files here, or on the workers of a scheduler."""
-    source = open_rows(list(data), target, drop=drop)
+    """Open files in this process, or on the workers of a Dask scheduler."""
     if scheduler is None:
-        yield source
+        yield open_rows(list(data), target, drop=drop)
         return
     from discernel.arrays.cluster import connected, spread_files
 
-    assert isinstance(source, FileSource)
     with connected(scheduler):
-        yield open_rows(spread_files(source.paths), target, drop=drop)
+        yield open_rows(spread_files(find_files(data)), target, drop=drop)

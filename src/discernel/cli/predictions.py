@@ -1,4 +1,4 @@
-"""Predictions of rows, and the files they are written to: CSV, JSON lines, Parquet."""
+"""Predictions for rows, and writing them as CSV, JSON lines or Parquet."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _PARQUET, _JSON = (".parquet", ".pq"), (".jsonl", ".ndjson")
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """The classes of some rows.
+    """Predictions for some rows.
 
     Attributes
     ----------
     labels : ndarray of shape (n_rows,)
-        The classes.
+        The predicted classes.
     probabilities : ndarray of shape (n_rows, n_classes)
-        The probability of each class.
+        The predicted probability of each class.
     classes : ndarray of shape (n_classes,)
         The labels of the classes.
     kept : DataFrame
-        Columns that are handed on as they are.
+        Columns that are copied to the output.
     n_known, n_right : int
-        Of how many rows the class was known, and of how many of these it was predicted.
+        The number of rows with known classes, and of correct predictions among them.
     """
 
     labels: NDArray[Any]
@@ -46,7 +46,7 @@ class Predictions:
 
     @classmethod
     def of(cls, model: SavedModel, rows: Rows) -> Predictions:
-        """Return what a model says of rows.
+        """Predict rows with a model.
 
         Parameters
         ----------
@@ -62,23 +62,23 @@ class Predictions:
 
     @property
     def names(self) -> list[str]:
-        """The names of all columns; one that is kept and called row stands for ours."""
+        """The names of all output columns; a kept column called "row" replaces row numbers."""
         kept = list(self.kept.columns)
         ours = ["predicted", *(f"probability_{label}" for label in self.classes)]
         if twice := sorted(set(kept) & set(ours)):
             raise InvalidInputError(
-                f"A column that is kept must not be called as one of ours. Got {twice[0]!r}. "
-                "Rename it, or do not keep it."
+                f"A kept column must not have the name of an output column. Got {twice[0]!r}. "
+                "Rename the column, or do not keep it."
             )
         return ["row"] * ("row" not in kept) + kept + ours
 
     def columns(self, first: int) -> list[list[Any]]:
-        """Return the cells of all columns, as plain data.
+        """Return the cells of all output columns, as plain data.
 
         Parameters
         ----------
         first : int
-            The number of the first row.
+            The row number of the first row.
         """
         numbers = list(range(first, first + len(self.labels)))
         kept = [_plain(self.kept[name]) for name in self.kept.columns]
@@ -87,6 +87,7 @@ class Predictions:
 
 
 def _plain(column: Any) -> list[Any]:
+    """Return the cells of a column, None for missing cells."""
     cells = column.astype(object)
     return list(cells.where(cells.notna(), None))
 
@@ -94,24 +95,24 @@ def _plain(column: Any) -> list[Any]:
 def write_predictions(
     parts: Iterable[Predictions], output: Path | Callable[[str], Any], *, as_json: bool = False
 ) -> tuple[int, int]:
-    """Write predictions, a part at a time.
+    """Write predictions chunk by chunk.
 
-    A file is written whole or not at all.
+    A file is replaced only if all predictions have been written.
 
     Parameters
     ----------
     parts : iterable of Predictions
         The predictions.
     output : Path or callable
-        A file, which is Parquet or JSON lines if it ends so, else CSV; or a function that takes
-        text.
+        A file, whose extension selects Parquet, JSON lines or (by default) CSV; or a function that
+        takes text.
     as_json : bool, default=False
-        Whether text is JSON lines.
+        Whether to write JSON lines instead of CSV.
 
     Returns
     -------
     n_known, n_right : int
-        How many labels are known, and how many of these are predicted.
+        The number of rows with known classes, and of correct predictions among them.
     """
     known: list[tuple[int, int]] = []
 
@@ -140,7 +141,7 @@ def _write_text(parts: Iterable[Predictions], write: Callable[[str], Any], as_js
             named = (dict(zip(part.names, row, strict=True)) for row in rows)
             write("".join(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in named))
         else:
-            # The line of names is that of the first part.
+            # Only the first chunk has a header.
             header = csv_text(part.names, []) if done else ""
             write(csv_text(part.names, rows).removeprefix(header))
         done += len(part.labels)
@@ -162,7 +163,7 @@ def _write_parquet(parts: Iterable[Predictions], file: Any) -> None:
             writer.write_table(table)
             done += table.num_rows
     finally:
-        if writer is not None:  # before the file is closed, in which it writes its last bytes
+        if writer is not None:  # it writes the last bytes, so the file must still be open
             writer.close()
     if writer is None:
         raise InvalidInputError("There must be rows to predict. Got none.")

@@ -1,4 +1,4 @@
-"""`discernel report` and `info`: what a model, or a file of results, holds."""
+"""`discernel report` and `discernel info`: describe a model or a file of results."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def report_command(
             "--output",
             "-o",
             metavar="FILE",
-            help="Where to write the page. (default: beside FILE)",
+            help="Where to write the page. (default: FILE with .html)",
         ),
     ] = None,
     title: Annotated[
@@ -61,15 +61,16 @@ def report_command(
     ] = "accuracy",
     explain: Annotated[
         str | None,
-        typer.Option(metavar="DATA", help="For a model: a file with rows to explain."),
+        typer.Option(metavar="DATA", help="For a model: file with rows to explain."),
     ] = None,
     row: RowNumbers = None,
 ) -> None:
     """Write a page about a model, or about all results in a file.
 
-    The page is one HTML file that loads nothing else. That of a model says
-    which columns matter, what to expect of new rows, and how it was chosen;
-    with --explain, why rows have their predicted class.
+    The page is a single HTML file that needs no other files. The page of a
+    model shows which columns matter, the expected performance on new rows, and
+    how the model was chosen; with --explain, why rows have their predicted
+    class.
     """
     with one_line_errors():
         page = output or what.with_suffix(".html")
@@ -80,8 +81,8 @@ def report_command(
             return
         if explain is not None or row:
             raise InvalidInputError(
-                "--explain and --row are for a model that `discernel fit` wrote. "
-                f"{what.name} is none. Leave them out, or name a model."
+                "--explain and --row need a model that `discernel fit` wrote. "
+                f"{what.name} is not a model. Omit these options, or name a model."
             )
         say_where("report", _report_store(what, page, title or "Results", metric))
 
@@ -90,7 +91,7 @@ def report_command(
 
 
 def _is_model(path: Path) -> bool:
-    """Whether a file begins as a model does; results hold archives too, further on."""
+    """Whether a file begins like a model, which is a zip archive."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
@@ -101,7 +102,7 @@ def _report_model(
     path: Path, page: Path, title: str | None, explain: str | None, rows: Sequence[int]
 ) -> Path:
     if rows and explain is None:
-        raise InvalidInputError("--row is a row of the file that --explain names. Name one.")
+        raise InvalidInputError("--row needs --explain DATA. Name a file with rows.")
     model = read_model(path)
     named = model.dataset + f": a model that predicts {model.target}" * bool(model.target)
     explained = [] if explain is None else _explained(read_classifier(path), explain, rows)
@@ -115,7 +116,7 @@ def _explained(model: SavedModel, source: str, rows: Sequence[int]) -> list[RowE
 
 
 def _explanation(found: Mapping[str, Any]) -> RowExplanation:
-    """Return what the page shows of a row, of what `discernel explain` found."""
+    """Return the explanation of a row for the page, from the result of `explain_rows`."""
     cells = found["cells"]
     terms = found["columns"] or found["sources"]
     predicted = str(found["predicted"])
@@ -142,11 +143,11 @@ def _explanation(found: Mapping[str, Any]) -> RowExplanation:
 
 
 def _score_words(score_is: str) -> str:
-    """Return a sentence about the score, of two classes or of more."""
+    """Return a sentence that defines the score, for two or for more classes."""
     name, _, label = score_is.partition(" for ")
     if name == "log-odds":
         return f"The score is the log-odds of {label}."
-    return f"The score is that of {label} less the mean over the classes."
+    return f"The score is the score of {label} minus the mean over the classes."
 
 
 # ---- results -----------------------------------------------------------------------------------
@@ -158,8 +159,8 @@ def _report_store(store: Path, page: Path, title: str, metric: str) -> Path:
     if held:
         holders = " and ".join(sorted(set(held.values())))
         typer.echo(
-            f"note: {holders} runs {len(held)} more cells now; the page holds what is finished so "
-            "far",
+            f"note: {holders} is computing {len(held)} more results; the page has the finished "
+            "results",
             err=True,
         )
     if not records:
@@ -170,8 +171,8 @@ def _report_store(store: Path, page: Path, title: str, metric: str) -> Path:
 def _open_store(path: Path) -> Store:
     if not path.is_file():
         raise InvalidInputError(
-            f"The file must be a model or a file of results that is there. Got {str(path)!r}. "
-            "`discernel fit` makes a model, `discernel compare` results."
+            f"The file must be an existing model or file of results. Got {str(path)!r}. "
+            "`discernel fit` writes a model, `discernel compare` a file of results."
         )
     return Store(path)
 

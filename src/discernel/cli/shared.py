@@ -1,4 +1,4 @@
-"""Parameters of several commands, errors on one line, the terminal."""
+"""Parameters and helpers that several commands share: consoles, error messages, data."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from discernel.show.words import one_line as on_one_line
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
 
-#: What a command ends with.
+#: The exit codes, for the end of help pages.
 EXIT_CODES = (
     "Exit codes: 0 success; 1 error, explained in one line; 2 unknown or invalid options; "
     "130 interrupted."
@@ -32,9 +32,9 @@ EXIT_CODES = (
 
 
 def examples(*commands: str) -> str:
-    r"""Return commands, one per line, and the exit codes, for the end of a help page.
+    r"""Return example commands and the exit codes, for the end of a help page.
 
-    The mark ``\b`` keeps the lines below it apart.
+    The marker ``\b`` keeps the line breaks below it.
 
     Parameters
     ----------
@@ -45,16 +45,22 @@ def examples(*commands: str) -> str:
 
 
 def command_line() -> str:
-    """Return the command line that runs, as a shell takes it."""
+    """Return the current command line, quoted for a shell."""
     return shlex.join(["discernel", *sys.argv[1:]])
 
 
 @contextmanager
 def one_line_errors(resume: str = "") -> Iterator[None]:
-    """Turn what a user can mend into one line, and an interruption into how to go on."""
+    """Print errors of the user's input on one line, and exit with the code of the error.
+
+    Parameters
+    ----------
+    resume : str
+        Printed after an interruption: how to continue.
+    """
     try:
         yield
-    except BrokenPipeError:  # who reads has seen enough, as `head` does
+    except BrokenPipeError:  # the reader closed the pipe, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(1) from None
     except (DiscernelError, OSError) as error:
@@ -85,14 +91,15 @@ Scheduler = Annotated[
     str | None,
     typer.Option(
         metavar="ADDRESS",
-        help="A Dask scheduler, such as tcp://host:8786, whose workers read Parquet files.",
+        help="Address of a Dask scheduler, such as tcp://host:8786, whose workers read Parquet "
+        "files.",
     ),
 ]
 MaxTime = Annotated[
     str | None,
     typer.Option(
         metavar="TIME",
-        help="Time limit, such as 90s, 10m or 1.5h. Exact methods that would take longer are "
+        help="Time limit, such as 90s, 10m or 1.5h. If an exact fit would take longer, it is "
         "approximated.",
     ),
 ]
@@ -119,18 +126,20 @@ Numeric = Annotated[
     list[str] | None,
     typer.Option(
         metavar="COLUMN",
-        help="Treat a column as numbers; other text is missing. May be repeated.",
+        help="Treat a column as numbers, and other text as missing. May be repeated.",
     ),
 ]
 StoreFile = Annotated[
-    Path, typer.Option(metavar="FILE", help="File of results; later runs continue from it.")
+    Path, typer.Option(metavar="FILE", help="File of results, from which later runs continue.")
 ]
 SplitCount = Annotated[
     int, typer.Option(min=1, metavar="N", help="Number of random splits of the rows.")
 ]
 ReportFile = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Where to write the page. (default: beside the store)"),
+    typer.Option(
+        metavar="FILE", help="Where to write the page. (default: in the folder of the store)"
+    ),
 ]
 Jobs = Annotated[
     int | None,
@@ -168,7 +177,7 @@ def data_of(
     numeric: Sequence[str] | None,
     rows: int | None = None,
 ) -> Data:
-    """Return what the words of the command line mean."""
+    """Return the data that an argument names, a file or a data set, with the options of files."""
     path = Path(source)
     if file_ending(path) in ENDINGS or path.is_file():
         return file_data(
@@ -181,34 +190,34 @@ def data_of(
         )
     if path.suffix or len(path.parts) > 1:
         raise InvalidInputError(
-            f"The data must be a file that is there, or the name of a data set. Got {source!r}, "
-            f"which is neither. Files end with {ENDINGS_IN_WORDS}; for names see: discernel info"
+            f"The data must be an existing file or the name of a data set. Got {source!r}. Files "
+            f"end with {ENDINGS_IN_WORDS}; for names see: discernel info"
         )
     if target or drop or categorical or numeric:
         raise InvalidInputError(
-            "--target, --drop, --categorical and --numeric are for files. "
-            f"{source!r} is the name of a data set. Leave them out."
+            "--target, --drop, --categorical and --numeric need a file. "
+            f"{source!r} is the name of a data set. Omit these options."
         )
     return Data(source, options={} if rows is None else {"rows": rows})
 
 
 def read_classifier(path: Path) -> SavedModel:
-    """Return a saved model that predicts one class per row, or raise a clear error."""
+    """Load a model, or raise an error unless it predicts one class per row."""
     model = read_model(path)
     learner = model.pipeline[-1]
     if not isinstance(learner, (KernelDiscriminant, MultipleKernelDiscriminant)):
         raise InvalidInputError(
-            f"The model must be a classifier. {path.name} holds {type(learner).__name__}; use it "
-            f"in Python: discernel.load({path.name!r})."
+            f"The model must be a classifier. {path.name} contains {type(learner).__name__}; use "
+            f"it in Python: discernel.load({path.name!r})."
         )
     return model
 
 
 def file_of(source: str) -> Path | None:
-    """Return the file that a source is; None for the name of a data set."""
+    """Return the path of an existing file; None for the name of a data set."""
     return Path(source) if Path(source).is_file() else None
 
 
 def say_where(what: str, path: Path, *, err: bool = False) -> None:
-    """Print a path on a line of its own, whole, so that it can be copied and clicked."""
+    """Print an absolute path on one line, so that it can be copied and clicked."""
     typer.echo(f"{what}: {on_one_line(path.resolve())}", err=err)

@@ -1,4 +1,4 @@
-"""Data sets, versions and other facts on the terminal."""
+"""Show data sets, versions and the machine on the terminal."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib", "pandas", "matplotlib",
 
 
 def escape(text: str) -> str:
-    """Return anybody's text on one line, as it is: neither markup nor control characters work."""
+    """Return text on one line, with rich's markup and control characters made harmless."""
     return markup.escape(one_line(text))
 
 
 def show_data(console: Console, dataset: Dataset, notes: Sequence[str] = ()) -> None:
-    """Show the size of a data set, and notes on how it was read."""
+    """Show the size of a data set, and notes for users."""
     n_rows, n_features = dataset.X.shape
     views = f", {len(dataset.views)} views" if dataset.views else ""
     console.print(
@@ -44,13 +44,13 @@ def show_data(console: Console, dataset: Dataset, notes: Sequence[str] = ()) -> 
 
 
 def versions() -> dict[str, str | None]:
-    """Return the versions of discernel, Python and the packages that matter."""
+    """Return the versions of discernel, Python and the main dependencies."""
     found = {package: package_version(package) for package in _PACKAGES}
     return {"discernel": discernel.__version__, "python": platform.python_version(), **found}
 
 
 def show_info(console: Console, store: Path, n_finished: int | None) -> None:
-    """Show versions, threads, data sets and where results are."""
+    """Show versions, threads, data sets and the file of results."""
     table = plain_table("", "~")
     table.columns[0].style = "bold"
     table.add_row("discernel", discernel.__version__)
@@ -63,12 +63,13 @@ def show_info(console: Console, store: Path, n_finished: int | None) -> None:
         table.add_row(pool["user_api"], f"{library}, {pool['num_threads']} threads")
     folder = data_folder()
     table.add_row(FOLDER_VARIABLE, "not set" if folder is None else escape(str(folder)))
-    finished = "not there yet" if n_finished is None else f"{n_finished:,} finished runs"
+    finished = "none yet" if n_finished is None else f"{n_finished:,} finished runs"
     table.add_row("results", f"{escape(str(store))}: {finished}")
     console.print(Text(""), table, Text(""), _catalog(folder), sep="\n")
 
 
 def _catalog(folder: Path | None) -> Any:
+    """Return a table of the data sets, with their sizes and sources."""
     table = plain_table("data set", ">rows", ">features", "from")
     for name, entry in sorted(CATALOG.items()):
         table.add_row(name, f"{entry.shape[0]:,}", f"{entry.shape[1]:,}", _source(entry, folder))
@@ -76,11 +77,11 @@ def _catalog(folder: Path | None) -> Any:
 
 
 def _source(entry: CatalogEntry, folder: Path | None) -> Text:
-    """Return where `discernel.datasets.load` would take a data set from."""
+    """Return the source from which `discernel.datasets.load` would load a data set."""
     if not entry.file:
         return Text("bundled")
     if folder is not None and (folder / entry.file).is_file():
         return Text("folder")
     if entry.openml:
-        return Text("OpenML, fetched when asked for", style="dim")
-    return Text("not here: needs a folder", style="dim")
+        return Text("OpenML, downloaded on first use", style="dim")
+    return Text(f"not available: needs {FOLDER_VARIABLE}", style="dim")

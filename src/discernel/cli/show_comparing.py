@@ -1,4 +1,4 @@
-"""Comparisons on the terminal."""
+"""Show comparisons on the terminal."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from discernel.show.facts import importance_block
 from discernel.show.terminal import plain_table, print_blocks
 from discernel.show.words import count, seconds
 
-#: From how many columns on there is room for a drawing of the intervals.
+#: The minimum width of the terminal, in characters, for a drawing of the intervals.
 _WIDE = 110
 _DRAWING = 28
-#: What stands beside the metric that methods are ranked by: of these, three others.
+#: Metrics shown besides the metric of the ranking: the last three others.
 _SHOWN = ("accuracy", "balanced_accuracy", "roc_auc", "log_loss")
 
 
 def show_comparison(console: Console, found: Comparison) -> None:
-    """Show the ranking, say what it means in plain words, and which columns matter."""
+    """Show the ranking of methods, its meaning in sentences, and importances of columns."""
     beside = [METRICS[name] for name in _SHOWN if name != found.metric][-3:]
     axis = drawn_range(found.ranking) if console.width >= _WIDE else None
     table = _table(found, axis, beside)
     unlimited = console.options.update(max_width=1000)
-    if console.measure(table, options=unlimited).maximum > console.width:  # names are long
+    if console.measure(table, options=unlimited).maximum > console.width:  # long names
         table = _table(found, axis, [each for each in beside if each.name != "roc_auc"])
     console.print()
     console.print(table)
@@ -51,16 +51,16 @@ def _show_meaning(console: Console, found: Comparison) -> None:
     console.print()
     n, share = found.plan.splits.n, found.plan.splits.train_size
     console.print(
-        f"[dim]Means over {count(n, 'random split')}: {share:.0%} of the rows to learn from, "
-        "the others to predict. bal.: accuracy per class, averaged; of log-loss, less is better; "
-        "fit: the time to learn. tied: the difference from the best may be chance; worse: it is "
-        "not (p < 0.05). Intervals and tests allow for the training rows that splits share, "
-        f"tests also for all pairs of methods. The default is {DEFAULT}.[/]"
+        f"[dim]Means over {count(n, 'random split')}: {share:.0%} of the rows for training, the "
+        "others for testing. bal.: balanced accuracy; log-loss: lower is better; fit: training "
+        "time. tied: the difference from the best may be chance; worse: it is significant "
+        "(p < 0.05). Intervals and tests account for training rows that splits share, and tests "
+        f"for all pairs of methods. The default is {DEFAULT}.[/]"
     )
 
 
 def _show_importances(console: Console, found: Comparison) -> None:
-    """Show the columns that matter most to the first method that learned it, with their spread."""
+    """Show the most important columns of the first method with importances."""
     if found.importances is None:
         return
     method, columns = found.importances
@@ -85,7 +85,7 @@ def show_failures(console: Console, records: Sequence[Record]) -> None:
 def _table(
     found: Comparison, axis: tuple[float, float] | None, beside: Sequence[PredictionMetric]
 ) -> Table:
-    """Return a row per method, the best first, with some other metrics beside the ranked one."""
+    """Return a table of methods, the best first, with the ranked metric and some others."""
     metric, numbers = found.table.metric, [f">{each.short}" for each in beside]
     drawing = [] if axis is None else [_scale(axis, metric)]
     table = plain_table(

@@ -445,12 +445,12 @@ def by_chunks(method: Method) -> Method:
 
         if isinstance(X, Source):
             return X.map(work)
-        from discernel.rows.dask import lazily
+        from discernel.rows.dask import map_lazily
 
         work.__name__ = method.__name__
         rows = X._meta if is_frame(X) else np.empty((0, X.shape[1]))
         fitted.model_.reader.check_columns(rows)
-        return lazily(work, X, *fitted._result_of(method.__name__))
+        return map_lazily(work, X, *fitted._result_of(method.__name__))
 
     return cast(Method, either)
 

@@ -151,9 +151,9 @@ class BaseKernelDiscriminant(
         source = open_rows(X, y, weights=sample_weight)
         if bank.kind != "distributed":
             return source, None, None
-        from discernel.rows.dask import gathered
+        from discernel.rows.dask import load_chunks
 
-        return gathered(source)  # every worker gets all rows
+        return load_chunks(source)  # every worker gets all rows
 
     def partial_fit(
         self,

@@ -1,4 +1,4 @@
-"""Progress of a long fit, and its deadline."""
+"""Progress reports and deadlines of long fits."""
 
 from discernel.progress.reporter import in_words, phase, reporting
 

@@ -1,8 +1,8 @@
-"""Deadlines: long work checks the active one, and stops in time.
+"""The current deadline, which long computations check.
 
-Solvers and searches ask `must_stop_learning` between their steps, and end with what they have.
-Work that cannot end early calls `check_deadline`, which raises `OutOfTimeError`; the fit then
-keeps the stage before. Without a deadline both do nothing.
+Solvers and searches call `must_stop_learning` between steps, and return their current result when
+it is True. Computations without intermediate results call `check_deadline`, which raises
+`OutOfTimeError`; the fit then keeps the model of the previous stage.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ Clock = Callable[[], float]
 
 
 class OutOfTimeError(Exception):
-    """Work that cannot end before its deadline; never seen by users."""
+    """A computation cannot finish before its deadline. The fit catches this error."""
 
 
 @dataclass(frozen=True)
 class Deadline:
-    """When work must have ended.
+    """The time at which a computation must end.
 
     Attributes
     ----------
     end : float
-        By the clock.
+        The deadline, in seconds of the clock.
     clock : callable
-        Returns seconds.
+        Returns the current time in seconds.
     reserve : float
-        Seconds that are kept for what follows the learning of weights.
+        Seconds reserved for the steps after learning weights.
     rate : float
-        Operations per second of a factorisation.
+        Operations per second of a factorization.
     learns : bool
-        Whether weights are learned at all; False: solvers stop at their start, equal weights.
+        Whether weights are learned; if False, solvers return their initial, equal weights.
     cut : threading.Event
-        Set once work has been told to stop learning before its end.
+        Set when learning was stopped early.
     """
 
     end: float
@@ -53,28 +53,28 @@ class Deadline:
 
     @classmethod
     def after(cls, seconds: float, clock: Clock = time.perf_counter) -> Deadline:
-        """Return the deadline that is some seconds away."""
+        """Return the deadline some seconds from now."""
         return cls(clock() + seconds, clock)
 
     @property
     def left(self) -> float:
-        """The seconds that are left; negative when it is over."""
+        """The seconds until the deadline; negative after it."""
         return self.end - self.clock()
 
 
-#: That of work that may take any time.
+#: The deadline without a time limit.
 NO_DEADLINE = Deadline(np.inf)
 _ACTIVE: ContextVar[Deadline] = ContextVar("_ACTIVE", default=NO_DEADLINE)
 
 
 @contextmanager
 def keep_deadline(deadline: Deadline = NO_DEADLINE) -> Iterator[None]:
-    """Limit the work within by a deadline.
+    """Set the current deadline within a ``with`` block.
 
     Parameters
     ----------
     deadline : Deadline, optional
-        By default that of work that may take any time.
+        The deadline; by default no time limit.
     """
     token = _ACTIVE.set(deadline)
     try:
@@ -84,25 +84,25 @@ def keep_deadline(deadline: Deadline = NO_DEADLINE) -> Iterator[None]:
 
 
 def active_deadline() -> Deadline:
-    """Return the deadline of the present work."""
+    """Return the current deadline."""
     return _ACTIVE.get()
 
 
 def check_deadline(operations: float = 0.0) -> None:
-    """Raise `OutOfTimeError` if there is no time for so many operations of a factorisation."""
+    """Raise `OutOfTimeError` if there is no time for a number of factorization operations."""
     deadline = _ACTIVE.get()
     if deadline.end < np.inf and deadline.left < operations / deadline.rate:
         raise OutOfTimeError("There is no time left for this stage of the fit.")
 
 
 def seconds_left() -> float:
-    """Return the seconds for learning weights; infinite without a deadline."""
+    """Return the seconds left for learning weights; infinite without a deadline."""
     deadline = _ACTIVE.get()
     return deadline.left - deadline.reserve
 
 
 def is_late() -> bool:
-    """Whether the time for learning weights is over. The deadline keeps that work was told so."""
+    """Whether the time for learning weights is over; if so, record it in the deadline."""
     if seconds_left() > 0:
         return False
     _ACTIVE.get().cut.set()
@@ -110,5 +110,5 @@ def is_late() -> bool:
 
 
 def must_stop_learning() -> bool:
-    """Whether a solver is to stop with the weights that it has."""
+    """Whether a solver must return its current weights."""
     return not _ACTIVE.get().learns or is_late()

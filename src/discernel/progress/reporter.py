@@ -1,7 +1,7 @@
-"""Progress of a long fit: the share of the forecast that is over, and the present phase.
+"""Progress of a long fit: elapsed time relative to the forecast, and the current phase.
 
-A thread writes, so that progress is shown during one large factorisation too. Work calls `phase` to
-name its present step; without a reporter, that does nothing.
+A thread writes progress, so that it is shown during a single large factorization too. The fit calls
+`phase` to name its current step.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TextIO
 
-#: Seconds between lines that overwrite each other on a terminal, and between lines in a file.
+#: Seconds between updates on a terminal, and between lines in a file.
 _TERMINAL, _FILE = 0.5, 30.0
 _WIDTH = 20
 
 
 class _Reporter:
-    """Writes how far a fit is, until it is told to stop."""
+    """Writes the progress of a fit from a thread, until stopped."""
 
     def __init__(self, seconds: float, stream: TextIO) -> None:
         self.seconds, self._stream = seconds, stream
@@ -31,10 +31,11 @@ class _Reporter:
         self._thread.start()
 
     def enter(self, phase: str) -> None:
-        """Show another phase from now on."""
+        """Set the current phase."""
         self.phase = phase
 
     def line(self) -> str:
+        """Return a line with a bar, the elapsed and forecast time, and the phase."""
         elapsed = time.perf_counter() - self._start
         share = min(0.99, elapsed / self.seconds) if self.seconds > 0 else 0.99
         bar = "#" * int(_WIDTH * share)
@@ -45,6 +46,7 @@ class _Reporter:
         )
 
     def stop(self, *, finished: bool) -> None:
+        """Stop the thread, and write the last line."""
         self._done.set()
         self._thread.join()
         elapsed = in_words(time.perf_counter() - self._start)
@@ -65,7 +67,7 @@ _ACTIVE: ContextVar[_Reporter | None] = ContextVar("_ACTIVE", default=None)
 
 
 def phase(what: str) -> None:
-    """Name the present step of the work, if progress is shown."""
+    """Name the current step of the fit, if progress is shown."""
     reporter = _ACTIVE.get()
     if reporter is not None:
         reporter.enter(what)
@@ -73,16 +75,16 @@ def phase(what: str) -> None:
 
 @contextmanager
 def reporting(seconds: float, *, verbose: bool, stream: TextIO | None = None) -> Iterator[None]:
-    """Show how far the work within is.
+    """Show progress within a ``with`` block.
 
     Parameters
     ----------
     seconds : float
-        The forecast of its time.
+        The forecast of the time.
     verbose : bool
-        Whether anything is shown.
+        Whether progress is shown.
     stream : file, optional
-        Where to; standard error by default.
+        The output; by default standard error.
     """
     if not verbose:
         yield
@@ -98,7 +100,7 @@ def reporting(seconds: float, *, verbose: bool, stream: TextIO | None = None) ->
 
 
 def in_words(seconds: float) -> str:
-    """Return a duration as people say it."""
+    """Return a duration with a suitable unit: seconds, minutes or hours."""
     if seconds < 1.5:
         return f"{seconds:.1g} s"
     if seconds < 100:

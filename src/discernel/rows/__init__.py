@@ -1,1 +1,1 @@
-"""From what a user has to rows of numbers: tables, several sources, files, chunks, data sets."""
+"""From user input to rows of numbers: tables, several sources, files, chunks, data sets."""

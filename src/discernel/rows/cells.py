@@ -1,4 +1,4 @@
-"""The cells of a table, one column at a time: which are missing, and what the others are."""
+"""Cells of a table, read column by column: missing cells, kinds of values, numbers, texts."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from discernel.exceptions import InvalidInputError
 from discernel.kernels.columns import column_cells, frame_column, is_missing
 from discernel.rows.formats import listed
 
-#: Numbers are at most this large, and at least minus this: sums of their squares are finite.
+#: The largest absolute value of a number; sums of squares of such numbers are finite.
 LARGEST = 1e150
-#: How the names of types begin that are categories of polars and of pyarrow.
+#: Names of the categorical types of polars and pyarrow begin with these.
 _CATEGORIES = ("Categorical", "dictionary")
-#: Values of one column that are counted; a column with more is text, or its rows decide.
+#: Distinct values of a column are counted up to this number.
 _MOST_VALUES = 10_000
 _DATES = (datetime.date, np.datetime64)
-#: What stands for a missing value in text.
+#: Texts that mean a missing value.
 MISSING_VALUES = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "?")
 _NO_VALUES = frozenset(MISSING_VALUES)
 
@@ -35,7 +35,7 @@ _NO_VALUES = frozenset(MISSING_VALUES)
 
 
 def is_plain(X: Any) -> bool:
-    """Whether X holds numbers only, none too large, or is nothing that could be encoded."""
+    """Whether X needs no encoding: it holds only numbers in range, or cannot be a table."""
     if is_sparse(X):
         return True
     if is_frame(X):
@@ -52,13 +52,14 @@ def is_plain(X: Any) -> bool:
 
 
 def _is_number(dtype: Any) -> bool:
-    """Whether a type of a dataframe is one of numbers that NumPy has too."""
+    """Whether a column type of a dataframe is an integer or float type."""
     if isinstance(dtype, np.dtype):
         return dtype.kind in "fiu"
     return hasattr(dtype, "is_float") and bool(dtype.is_float() or dtype.is_integer())
 
 
 def _is_plain_column(X: Any, position: int) -> bool:
+    """Whether a column holds only numbers in range, none missing."""
     column = read_column(X, position, "")
     if column.declared or column.kinds - {"number"} or column.missing.any():
         return False
@@ -66,7 +67,7 @@ def _is_plain_column(X: Any, position: int) -> bool:
 
 
 def are_in_range(numbers: NDArray[Any]) -> bool:
-    """Whether no number is missing, infinite or so large that its square is."""
+    """Whether all numbers are known, and at most `LARGEST` in absolute value."""
     if numbers.dtype.kind == "c":
         return bool(np.isfinite(numbers).all())
     if not numbers.size:
@@ -75,12 +76,12 @@ def are_in_range(numbers: NDArray[Any]) -> bool:
 
 
 def as_table(X: Any) -> Any:
-    """Return a dataframe as it is and anything else as an array of two dimensions, checked."""
+    """Return a dataframe unchanged, and other input as a checked two-dimensional array."""
     X = convert_rows(X)
     if not is_frame(X):
         cells = X if is_sparse(X) else np.asarray(X)
         if isinstance(X, (list, tuple)) and cells.dtype.kind in "US":
-            cells = np.array(X, dtype=object)  # beside text, numbers would have become text
+            cells = np.array(X, dtype=object)  # NumPy converts numbers next to text to text
         return check_array(cells, dtype=None, ensure_all_finite=False)
     if min(X.shape) == 0:
         what, which = ("sample", "n_samples") if X.shape[0] == 0 else ("feature", "n_features")
@@ -88,26 +89,26 @@ def as_table(X: Any) -> Any:
             f"Found a table with 0 {what}(s) (shape={X.shape}) while a minimum of 1 is required: "
             f"{which} must not be 0."
         )
-    column_names(X)  # refuses two of one name before scikit-learn looks at them
+    column_names(X)  # refuses duplicate names, before the checks of scikit-learn
     return X
 
 
 def column_names(X: Any) -> list[str]:
-    """Return the names of columns, ``x0``, ``x1`` and so on where not all of them have one."""
+    """Return the names of the columns; ``x0``, ``x1``, ... unless all names are text."""
     names = list(X.columns) if is_frame(X) else []
     if not names or not all(isinstance(name, str) for name in names):
         return [f"x{i}" for i in range(X.shape[1])]
     name, times = Counter(names).most_common(1)[0]
     if times > 1:
         raise InvalidInputError(
-            f"Every column must have a name of its own. Got {name!r} {times} times. Rename the "
-            "columns, or drop all but one."
+            f"Column names must be unique. Got {name!r} {times} times. Rename the columns, or "
+            "drop all but one."
         )
     return names
 
 
 def out_of_range(numbers: FloatArray) -> NDArray[np.bool_]:
-    """Return which numbers are infinite, or so large that sums of squares are; not NaN."""
+    """Return which numbers exceed `LARGEST` in absolute value; False for NaN."""
     return np.asarray(np.abs(np.asarray(numbers, dtype=np.float64)) > LARGEST)
 
 
@@ -115,34 +116,34 @@ def number_out_of_range(cell: Any, column: str, row: int) -> InvalidInputError:
     """Return the error for a number that is infinite or too large."""
     shown = str(cell) if isinstance(cell, (float, np.floating)) else f"{Decimal(int(cell)):.3g}"
     return InvalidInputError(
-        "Input X contains infinity or a number that is too large. Numbers must lie between "
-        f"-{LARGEST:g} and {LARGEST:g}, so that sums of their squares are finite, or be missing; "
-        f"the column {column!r} has {shown} in row {row}. Correct the cell, divide the column by "
-        "a power of ten, or make the cell NaN."
+        "Input X contains infinity or a number that is too large. Numbers must be missing or lie "
+        f"between -{LARGEST:g} and {LARGEST:g}, so that sums of their squares are finite; the "
+        f"column {column!r} has {shown} in row {row}. Correct the cell, divide the column by a "
+        "power of ten, or set the cell to NaN."
     )
 
 
 def column_labels(X: Any) -> tuple[Any, ...]:
-    """Return the names of columns where these are no text, such as numbers; else none."""
+    """Return column names that are not all text, such as integers; an empty tuple otherwise."""
     labels = tuple(X.columns) if is_frame(X) else ()
     return () if all(isinstance(label, str) for label in labels) else labels
 
 
 def check_labels(given: tuple[Any, ...], expected: tuple[Any, ...]) -> None:
-    """Raise where names of columns that are no text are not those of training, in their order.
+    """Raise if column names that are not text differ from those in training.
 
-    scikit-learn checks names of text only.
+    scikit-learn compares column names only if they are text.
 
     Parameters
     ----------
     given, expected : tuple
-        From `column_labels`, of new rows and of training rows.
+        Returned by `column_labels` for new rows and for training rows.
     """
     if given and expected and given != expected:
         raise InvalidInputError(
-            "The columns must have the names of training, in the same order: "
-            f"{listed(expected, 10)}. Got {listed(given, 10)}. Choose them with X[names], or give "
-            "an array whose columns are in that order."
+            "The columns must have the same names in the same order as in training: "
+            f"{listed(expected, 10)}. Got {listed(given, 10)}. Select them with X[names], or pass "
+            "an array with the columns in that order."
         )
 
 
@@ -151,23 +152,23 @@ def check_labels(given: tuple[Any, ...], expected: tuple[Any, ...]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One column as it was given.
+    """One column of the user's table.
 
     Attributes
     ----------
     name : str
-        Its name.
+        The name of the column.
     cells : ndarray of shape (n_rows,)
         Numbers, dates, or objects of any kind.
     missing : ndarray of bool, of shape (n_rows,)
         Which cells have no value, or one of `MISSING_VALUES`.
     kinds : frozenset of {"number", "text", "date", "other"}
-        The kinds of the cells with a value.
+        The kinds of the cells that are not missing.
     declared : bool
-        Whether the column was said to hold categories.
+        Whether the column has a categorical type.
     is_integer : bool
-        Whether it is a column of a dataframe, and its numbers are of a type of integers. Columns
-        of an array have no types of their own: beside a missing cell, integers become floats.
+        Whether the column of a dataframe has an integer type; False for arrays, whose columns
+        share one type.
     """
 
     name: str
@@ -179,7 +180,7 @@ class Column:
 
     @property
     def numbers(self) -> FloatArray:
-        """The cells as numbers, NaN where missing."""
+        """The cells as floats, NaN for missing cells."""
         if self.cells.dtype.kind != "O":
             return np.asarray(self.cells, dtype=np.float64)
         numbers = np.full(len(self.cells), np.nan)
@@ -188,7 +189,7 @@ class Column:
 
     @property
     def words(self) -> list[str]:
-        """The cells as text, one spelling per value; an empty one where missing."""
+        """The cells as text; equal values have equal texts, missing cells the empty text."""
         return [
             "" if missing else _word(cell)
             for cell, missing in zip(self.cells, self.missing, strict=True)
@@ -196,20 +197,20 @@ class Column:
 
     @property
     def counts(self) -> Counter[str]:
-        """How often each value is there, as text."""
+        """The number of cells of each value; the keys are texts, as in `words`."""
         words = zip(self.words, self.missing, strict=True)
         return Counter(word for word, missing in words if not missing)
 
     @property
     def texts(self) -> set[str]:
-        """The different cells that are text."""
+        """The distinct cells that are text."""
         return {cell for cell in self.cells[~self.missing] if isinstance(cell, str)}
 
     def example(self, kinds: Iterable[str]) -> Any:
-        """Return the first cell that is of one of these kinds."""
+        """Return the first cell of one of some kinds."""
         wanted = set(kinds)
-        there = self.cells[~self.missing]
-        cell = next(cell for cell in there if _kind(type(cell)) in wanted)
+        known = self.cells[~self.missing]
+        cell = next(cell for cell in known if _kind(type(cell)) in wanted)
         return cell.item() if isinstance(cell, (np.number, np.bool_, np.str_)) else cell
 
 
@@ -221,7 +222,7 @@ def read_column(X: Any, position: int, name: str) -> Column:
         dtype = frame_column(X, position).dtype
         declared = hasattr(dtype, "categories") or str(dtype).startswith(_CATEGORIES)
         is_integer = dtype.kind in "iu" if hasattr(dtype, "kind") else bool(dtype.is_integer())
-    if cells.dtype.kind in "fiub" and cells.ndim == 1:  # polars gives records as a matrix
+    if cells.dtype.kind in "fiub" and cells.ndim == 1:  # polars returns structs as a matrix
         missing = np.isnan(cells) if cells.dtype.kind == "f" else np.zeros(len(cells), dtype=bool)
         kinds = frozenset() if missing.all() else frozenset(("number",))
         return Column(name, cells, missing, kinds, declared, is_integer)
@@ -241,14 +242,14 @@ def read_column(X: Any, position: int, name: str) -> Column:
 def find_number(
     X: Any, which: Callable[[FloatArray], NDArray[np.bool_]]
 ) -> tuple[Any, str, int] | None:
-    """Return the first of some numbers of a table, its column and its row; None without any.
+    """Return the first number that meets a condition, with its column and row; None if none does.
 
     Parameters
     ----------
     X : array, sparse matrix or dataframe of shape (n_rows, n_columns)
-        Cells; columns that hold other things than numbers are passed over.
+        The table; only columns of numbers are searched.
     which : callable
-        Takes numbers, NaN where missing, and returns which of them are looked for.
+        The condition. Takes an array of numbers, NaN for missing cells, and returns booleans.
     """
     if is_sparse(X):
         cells = X.tocoo()
@@ -265,12 +266,12 @@ def find_number(
 
 
 def _has_no_value(cell: Any) -> bool:
-    """Whether a cell is missing, or a text that says so, as files write it."""
+    """Whether a cell is missing, or a text that means a missing value."""
     return cell in _NO_VALUES if isinstance(cell, str) else is_missing(cell)
 
 
 def _objects(cells: NDArray[Any]) -> NDArray[np.object_]:
-    """Return cells of another type as objects of that type: a date must not become a number."""
+    """Return cells as Python objects of their type; ``astype(object)`` would turn dates to ints."""
     objects = np.empty(len(cells), dtype=object)
     for row, cell in enumerate(cells):
         objects[row] = cell
@@ -278,12 +279,13 @@ def _objects(cells: NDArray[Any]) -> NDArray[np.object_]:
 
 
 def _kind(kind: type) -> str:
+    """Return the kind of cells of a type: "number", "text", "date" or "other"."""
     if issubclass(kind, _DATES):
         return "date"
     if issubclass(kind, (str, bytes)):
         return "text"
     is_number = issubclass(kind, (Number, np.bool_))
-    # Among the numbers of NumPy are durations.
+    # NumPy registers durations as numbers.
     if is_number and not issubclass(kind, (complex, np.complexfloating, np.timedelta64)):
         return "number"
     return "other"
@@ -292,14 +294,14 @@ def _kind(kind: type) -> str:
 def _as_float(cell: Any) -> float:
     try:
         return float(cell)
-    except OverflowError:  # an integer beyond all floats
+    except OverflowError:  # a Python integer that no float can hold
         return float("inf") if cell > 0 else float("-inf")
 
 
 def _word(cell: Any) -> str:
-    """Return a value as text, the same for equal numbers of any type; 0.1 of 32 bits is 0.1.
+    """Return a value as text: the same text for equal numbers of any type, "0.1" for float32 0.1.
 
-    `discernel.export._scorer.as_word` is its copy for NumPy alone.
+    `discernel.export._scorer.as_word` is a copy that needs only NumPy.
     """
     if isinstance(cell, bytes):
         return cell.decode(errors="replace")
@@ -313,21 +315,22 @@ def _word(cell: Any) -> str:
     return repr(float(str(single)) if single == number else number)
 
 
-# ---- all rows, where only some of them are at hand ---------------------------------------------
+# ---- counts over all chunks --------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class ColumnFacts:
-    """Counts of a column; those of two parts add up.
+    """Counts of the cells of a column; the sum of two describes both parts together.
 
     Attributes
     ----------
     n_known, n_missing : int
-        Cells with a value and without.
+        The numbers of cells with and without a value.
     counts : mapping of str to int, or None
-        How often each value is there, of categories and text; None where there are too many.
+        The number of cells of each value, for categories and text; None if there are too many
+        distinct values.
     kinds : mapping of str to str
-        The kinds of the cells with a value, and where the first of each was seen.
+        From each kind of cell to the name of the part where it first occurs.
     """
 
     n_known: int
@@ -337,14 +340,14 @@ class ColumnFacts:
 
     @classmethod
     def of(cls, column: Column, where: str) -> ColumnFacts:
-        """Return the facts of the cells of a part.
+        """Count the cells of one part of a column.
 
         Parameters
         ----------
         column : Column
             The cells.
         where : str
-            The name of the part.
+            The name of the part, for error messages.
         """
         n_missing = int(column.missing.sum())
         has_values = column.declared or "text" in column.kinds

@@ -1,4 +1,4 @@
-"""Chunks of rows, where they stand, and errors for labels and weights that cannot be used."""
+"""Chunks of rows with their origin; checks of their labels and weights; reductions over chunks."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from discernel.kernels.columns import is_missing
 
 State = TypeVar("State")
 
-#: The least and the largest weight of a row but 0: sums of 1e18 of them are doubles.
+#: The smallest and the largest positive weight of a row: sums of 1e18 weights stay finite.
 _WEIGHTS = 1e-290, 1e290
 _INFINITE = (float("inf"), float("-inf"))
 
 
 @dataclass(frozen=True)
 class Place:
-    """The place of a chunk among all rows.
+    """The origin of a chunk: a file, partition or array, and the position of its first row.
 
     Attributes
     ----------
     name : str
-        The file, the partition or the array.
+        The name of the file, partition or array.
     part : int
-        Its number, from 0.
+        The number of the file or partition, from 0.
     first : int
-        The number of the first row of the chunk in it, from 0.
+        The position of the chunk's first row in the file, partition or array, from 0.
     """
 
     name: str
@@ -40,24 +40,24 @@ class Place:
     first: int = 0
 
     def of_row(self, row: int) -> str:
-        """Return the words for a row of the chunk."""
+        """Return "row N of NAME" for a row of the chunk, for error messages."""
         return f"row {self.first + row} of {self.name}"
 
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Some rows.
+    """Some of the rows of a source.
 
     Attributes
     ----------
     X : array, sparse matrix or dataframe of shape (n_rows, n_features)
         The rows.
     y : ndarray of shape (n_rows,) or None
-        The labels; None where they are not known.
+        The labels; None for rows to predict.
     weights : ndarray of shape (n_rows,) or None
-        How much each row counts; None: all the same.
+        The sample weights; None for equal weights.
     place : Place
-        Where they stand.
+        The origin of the rows.
     """
 
     X: Any
@@ -67,18 +67,16 @@ class Chunk:
 
     @classmethod
     def of(cls, X: Any, y: Any, weights: Any, place: Place) -> Chunk:
-        """Return rows, labels and weights as arrays, or raise an error that names the row.
-
-        Every row has a label, and a weight that is a number; rows of weight 0 are absent.
+        """Return a chunk with checked labels and weights, or raise an error that names the row.
 
         Parameters
         ----------
         X : array, sparse matrix or dataframe of shape (n_rows, n_features)
             The rows.
         y, weights : array-like of shape (n_rows,), or None
-            Their labels and weights.
+            The labels and sample weights. None of them may be missing.
         place : Place
-            Where they stand.
+            The origin of the rows.
         """
         labels = None if y is None else as_labels(y)
         numbers = None if weights is None else as_weights(weights, place.name)
@@ -95,7 +93,7 @@ class Chunk:
         return n_rows(self.X)
 
     def part(self, rows: NDArray[np.intp]) -> Chunk:
-        """Return some of the rows."""
+        """Return a chunk with some of the rows."""
         return Chunk(
             take_rows(self.X, rows),
             None if self.y is None else self.y[rows],
@@ -105,16 +103,16 @@ class Chunk:
 
 
 def check_lengths(X: Any, y: Any, weights: Any, name: str) -> None:
-    """Raise an error where there is not one label, or one weight, per row.
+    """Raise an error unless there is one label and one weight per row.
 
     Parameters
     ----------
     X : array, sparse matrix or dataframe of shape (n_rows, n_features)
         The rows.
     y, weights : ndarray or None
-        Their labels and weights.
+        The labels and sample weights.
     name : str
-        Where they stand.
+        The name of the rows, for error messages.
     """
     for what, given in (("label", y), ("weight", weights)):
         if given is not None and len(given) != n_rows(X):
@@ -133,37 +131,37 @@ def _refuse_missing_labels(y: NDArray[Any], place: Place) -> None:
     if missing.any():
         row = int(missing.argmax())
         raise InvalidInputError(
-            f"Every row must have a label. Got {y[row]!r} in {place.of_row(row)}. Leave such rows "
-            "out; `predict` takes rows without labels."
+            f"Every row must have a label. Got {y[row]!r} in {place.of_row(row)}. Remove rows "
+            "without labels before fitting; `predict` accepts them."
         )
 
 
 def _refuse_bad_weights(weights: FloatArray, place: Place) -> None:
-    """Raise an error that names the first weight that is negative, or no finite number."""
+    """Raise an error that names the first weight that is negative, not finite or out of range."""
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(bad):
         raise InvalidInputError(
             f"Weights must be finite and at least 0. Got {weights[bad[0]]} in "
-            f"{place.of_row(int(bad[0]))}. Leave such rows out, or give them the weight 0."
+            f"{place.of_row(int(bad[0]))}. Remove such rows, or set their weights to 0."
         )
     least, most = _WEIGHTS
     bad = np.flatnonzero((weights > most) | (weights < least) & (weights > 0))
     if len(bad):
         raise InvalidInputError(
-            f"Weights of rows in chunks must be 0, or from {least:g} to {most:g}, so that sums of "
-            f"them are doubles. Got {weights[bad[0]]:g} in {place.of_row(int(bad[0]))}. Multiply "
-            "all weights by the same number, which changes nothing, or give small ones the weight "
-            "0."
+            f"Weights of rows in chunks must be 0, or from {least:g} to {most:g}, so that their "
+            f"sums are finite. Got {weights[bad[0]]:g} in {place.of_row(int(bad[0]))}. Multiply "
+            "all weights by the same number, which does not change the model, or set small "
+            "weights to 0."
         )
 
 
 def as_labels(y: Any) -> NDArray[Any]:
-    """Return labels as an array, or raise a clear error.
+    """Return labels as an array, or raise an error unless they have one dimension.
 
     Parameters
     ----------
     y : array-like of shape (n_rows,)
-        Labels.
+        The labels.
     """
     labels = np.asarray(convert_rows(y))
     if labels.ndim != 1:
@@ -174,14 +172,14 @@ def as_labels(y: Any) -> NDArray[Any]:
 
 
 def as_weights(weights: Any, name: str) -> FloatArray:
-    """Return weights as numbers, or raise a clear error.
+    """Return weights as floats, or raise an error if they are not numbers.
 
     Parameters
     ----------
     weights : array-like of shape (n_rows,)
-        The weights.
+        The sample weights.
     name : str
-        Where they stand.
+        The name of the rows, for error messages.
     """
     try:
         return np.asarray(weights, dtype=np.float64)
@@ -189,23 +187,21 @@ def as_weights(weights: Any, name: str) -> FloatArray:
         raise InvalidInputError(f"Weights must be numbers. In {name}: {error}.") from error
 
 
-# ---- rows of any kind --------------------------------------------------------------------------
+# ---- rows of arrays, sparse matrices and dataframes --------------------------------------------
 
 
 def is_dask(X: Any) -> bool:
-    """Whether rows are a Dask array or dataframe; Dask is not loaded to find out."""
+    """Whether X is a Dask array or dataframe; Dask is not imported for this check."""
     return type(X).__module__.partition(".")[0] == "dask" and hasattr(X, "to_delayed")
 
 
-def take_rows(X: Any, rows: NDArray[np.intp]) -> Any:
+def take_rows(X: Any, rows: NDArray[np.intp] | slice) -> Any:
     """Return some rows of an array, a sparse matrix or a dataframe."""
-    if isinstance(X, np.ndarray) or is_sparse(X):
-        return X[rows]
     return _safe_indexing(X, rows)
 
 
 def stack_rows(parts: Sequence[Any]) -> Any:
-    """Return the rows of several parts of one kind, one after another."""
+    """Concatenate the rows of several arrays, sparse matrices or dataframes of one type."""
     if len(parts) == 1:
         return parts[0]
     first = parts[0]
@@ -223,7 +219,7 @@ def stack_rows(parts: Sequence[Any]) -> Any:
 
 
 def _stacked_frames(parts: Sequence[Any]) -> Any:
-    """Return dataframes of pandas as one; a column of categories stays one, of all values."""
+    """Concatenate pandas DataFrames; categorical columns get the categories of all parts."""
     import pandas as pd
 
     parts = [part.reset_index(drop=True) for part in parts]
@@ -238,39 +234,39 @@ def _stacked_frames(parts: Sequence[Any]) -> Any:
     return pd.concat(parts, ignore_index=True)
 
 
-# ---- what is done with chunks ------------------------------------------------------------------
+# ---- reductions over chunks --------------------------------------------------------------------
 
 
 class Reduction(Protocol, Generic[State]):
-    """Something that is summed up over chunks: in any order, on any number of machines.
+    """A summary computed over chunks in any order, on one or several machines.
 
-    `add` may change the state that it is given, and `merge` its first, so that a large sum has
-    one place in memory. A method ``can_end(state)`` may say whether the rows so far can stand for
-    all, where there is no time to read more; without it all rows are read.
+    `add` may modify its state, and `merge` its first state, so that a large sum is stored only
+    once. If a method ``can_end(state)`` exists and returns True, reading may stop at the deadline
+    before all rows are read.
     """
 
     def start(self) -> State:
-        """Return the state of no rows."""
+        """Return the state before any rows."""
 
     def add(self, state: State, chunk: Chunk) -> State:
-        """Return the state with the rows of a chunk."""
+        """Return the state after adding a chunk."""
 
     def merge(self, state: State, other: State) -> State:
-        """Return the state of the rows of both."""
+        """Return the state for the rows of both states."""
 
 
 @dataclass(frozen=True)
 class RowProgress:
-    """The progress of a pass over rows, for callbacks, once per chunk.
+    """The progress of a pass over rows; callbacks receive one after each chunk.
 
     Attributes
     ----------
     stage, n_stages : int
-        Which pass over the rows it is, from 0, and how many there are.
+        The number of the pass, from 0, and the number of passes.
     rows : int
-        The rows that this pass has done.
+        The number of rows done in this pass.
     n_rows : int or None
-        How many there are, or about as many; None where nobody knows.
+        The number of all rows, which may be an estimate; None if unknown.
     """
 
     stage: int
@@ -280,11 +276,11 @@ class RowProgress:
 
     @property
     def fraction(self) -> float | None:
-        """The share that is done of this pass, at most 1; None where it is not known."""
+        """The fraction of this pass that is done; None if the number of rows is unknown."""
         if self.n_rows is None:
             return None
         return min(1.0, self.rows / max(1, self.n_rows))
 
 
-#: What is told how many rows are done.
+#: A function called with the number of rows done.
 Report = Callable[[int], Any]

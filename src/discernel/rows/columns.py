@@ -1,7 +1,7 @@
-"""The columns of a user's file: what each of them holds, found once, then the same for new rows.
+"""Kinds of the columns of a file: detected once, then applied to new rows.
 
-Nothing is learned here that depends on which rows train: categories, missing cells and scales are
-left to the `discernel.tables.TableEncoder` of the model that is fitted.
+Nothing here depends on the split into training and test rows: categories, fill values and scales
+are learned by the `discernel.tables.TableEncoder` of the fitted model.
 """
 
 from __future__ import annotations
@@ -19,91 +19,88 @@ from discernel.exceptions import InvalidInputError
 from discernel.rows.cells import Column, read_column
 from discernel.rows.dates import FORMATS, ambiguous_dates, odd_date, read_times
 from discernel.rows.encoder import (
-    Encoded,
-    EncodedDates,
     LeftOut,
     TableEncoder,
     column_kind,
+    column_uses,
     learn_columns,
 )
 from discernel.rows.formats import import_pandas, listed
 
 _MOST_LISTED = 4
-#: A number in decimal digits. Zeros in front make a code of it, which is text.
+#: A decimal number. Texts with leading zeros, such as 007, are codes, not numbers.
 NUMBER = re.compile(r"[+-]?(0|[1-9]\d*)(\.\d*)?([eE][+-]?\d{1,3})?")
 
 
-# ---- the same for new rows ---------------------------------------------------------------------
+# ---- kinds of columns --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Preparation:
+class TableSchema:
     """The columns of a file that a model uses, and the kind of each.
 
     Attributes
     ----------
     kinds : dict of str to str
-        The columns used, in their order, with their kind: ``"number"``; ``"numeric"``, a number
-        where any other text is missing; ``"category"``; ``"code"``, a category of numbers, each of
-        which is one value, however a file writes it; or how dates are written, such as
-        ``"31.01.2024"``.
+        The columns used, in order, with their kinds: ``"number"``; ``"numeric"``, numbers, with
+        other text as missing cells; ``"category"``; ``"code"``, categories in which 1 and 1.0 are
+        the same value; or a format of dates, such as ``"31.01.2024"``.
     """
 
     kinds: Mapping[str, str]
 
     @classmethod
-    def of(cls, columns: Sequence[str], encoder: TableEncoder | None) -> Preparation:
-        """Return the kinds of columns in an encoder; those that it leaves out are text.
+    def from_encoder(cls, columns: Sequence[str], encoder: TableEncoder | None) -> TableSchema:
+        """Return the kinds of columns that an encoder has learned.
 
         Parameters
         ----------
         columns : sequence of str
-            All columns of the table.
+            All columns of the table. Columns that the encoder leaves out are categories.
         encoder : TableEncoder or None
-            Fitted to the table; None where the table holds numbers only.
+            Fitted to the table; None if all columns hold numbers.
         """
         if encoder is None:
             return cls(dict.fromkeys(columns, "number"))
         kinds = dict.fromkeys(columns, "category")
-        kinds |= {columns[each.position]: each.kind for each in encoder.columns_}
-        return cls(kinds | {name: each.written for name, each in encoder.dates.items()})
+        return cls(kinds | {columns[each.position]: each.kind for each in encoder.columns_})
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns used, in their order."""
+        """The columns used, in order."""
         return tuple(self.kinds)
 
     @property
     def categories(self) -> tuple[str, ...]:
-        """The columns that hold categories, codes among them."""
+        """The columns of categories, including codes."""
         return tuple(name for name, kind in self.kinds.items() if kind in ("category", "code"))
 
     @property
     def dates(self) -> tuple[str, ...]:
-        """The columns that hold dates."""
+        """The columns of dates."""
         return tuple(name for name, kind in self.kinds.items() if kind in FORMATS)
 
-    def apply(self, table: Any, where: str) -> Any:
-        """Return the rows of a table as numbers, dates and categories, in a table.
+    def convert(self, table: Any, where: str) -> Any:
+        """Return the used columns of a table, converted to numbers, dates and categories.
 
         Parameters
         ----------
         table : DataFrame
-            The rows; columns that are not used may be missing, and their order is free.
+            The rows, with the used columns in any order; other columns are ignored.
         where : str
-            The name of the table, for messages.
+            The name of the table, for error messages.
         """
         absent = [column for column in self.kinds if column not in table.columns]
         if absent:
             raise InvalidInputError(
-                f"{where} must have the columns the model was fitted to. Got none named "
+                f"{where} must have the columns that the model was fitted to. Missing: "
                 f"{listed(absent)}."
             )
         pd = import_pandas()
         if set(self.kinds.values()) == {"number"}:
             plain = table[list(self.kinds)]
             if all(map(pd.api.types.is_numeric_dtype, plain.dtypes)):
-                # In one go: there may be thousands of columns.
+                # All at once, because there may be thousands of columns.
                 _refuse_infinite(plain, where)
                 return plain.reset_index(drop=True)
         return pd.DataFrame(
@@ -112,10 +109,10 @@ class Preparation:
 
 
 def _as_kind(values: Any, kind: str, where: str) -> Any:
-    """Return the cells of a column as what it is taken for, or raise a clear error."""
+    """Convert the cells of a column to a kind, or raise an error that names the cell."""
     pd = import_pandas()
     if kind in FORMATS:
-        return _times(values, kind, where)
+        return read_times(read_column(values.to_frame(), 0, values.name), kind, where)
     if kind == "code":
         return pd.Categorical(canonical_text(values))
     if kind == "category":
@@ -124,18 +121,18 @@ def _as_kind(values: Any, kind: str, where: str) -> Any:
         values = pd.to_numeric(values, errors="coerce").astype(float)
     if not pd.api.types.is_numeric_dtype(values):
         _refuse_text(values, where)
-        values = pd.to_numeric(values)  # numbers of a type of their own, or none at all
+        values = pd.to_numeric(values)  # numbers as objects, or only missing cells
     _refuse_infinite(values.to_frame(), where)
     return values.to_numpy()
 
 
 def one_spelling(value: object) -> str:
-    """Return a label or a category as text, the same for a number however a file writes it.
+    """Return a label or category as text, the same for different notations of a number.
 
     Parameters
     ----------
     value : object
-        The content of a cell.
+        The cell.
 
     Examples
     --------
@@ -146,32 +143,32 @@ def one_spelling(value: object) -> str:
     text = str(value)
     if not NUMBER.fullmatch(text.strip()):
         return text
-    text = f"{Decimal(text.strip()):f}"  # exact, however many digits there are
+    text = f"{Decimal(text.strip()):f}"  # exact for any number of digits
     if "." in text:
         text = text.rstrip("0").rstrip(".")
     return "0" if text == "-0" else text.removeprefix("+")
 
 
 def canonical_text(values: Any, *, numbers_only: bool = False) -> NDArray[Any]:
-    """Return the cells of a column in one spelling each; None where one is missing.
+    """Return the cells of a column as text, each in `one_spelling`; None for missing cells.
 
     Parameters
     ----------
     values : Series
         The cells.
     numbers_only : bool, default=False
-        Whether texts stay as they are.
+        Whether cells that are text already are kept unchanged.
     """
     places, different = import_pandas().factorize(values.astype(object))
     spelling = np.array(
         [c if numbers_only and isinstance(c, str) else one_spelling(c) for c in different] + [None],
         dtype=object,
     )
-    return np.asarray(spelling[places])  # a missing cell has the place -1, the last
+    return np.asarray(spelling[places])  # pandas gives missing cells the code -1, the last entry
 
 
 def _refuse_text(values: Any, where: str) -> None:
-    """Raise where a column that is to hold numbers holds text."""
+    """Raise an error if a column of numbers holds text."""
     numbers = import_pandas().to_numeric(values, errors="coerce")
     odd = (numbers.isna() & values.notna()).to_numpy()
     if odd.any():
@@ -182,20 +179,8 @@ def _refuse_text(values: Any, where: str) -> None:
         )
 
 
-def _times(values: Any, written: str, where: str) -> NDArray[np.datetime64]:
-    """Return the cells of a column of dates as times, or raise where one is no date."""
-    column = read_column(values.to_frame(), 0, values.name)
-    times, odd = read_times(column, written)
-    if odd is not None:
-        raise InvalidInputError(
-            f"{where}: column {column.name!r} must hold dates written as in training. Got "
-            f"{str(column.cells[odd])!r} in row {odd + 1}, and none such as {written}. Correct the "
-            "cell, leave it empty, or drop the column."
-        )
-    return times
-
-
 def _refuse_infinite(table: Any, where: str) -> None:
+    """Raise an error that names the first infinite number of a table."""
     infinite = np.isinf(table.to_numpy(dtype=np.float64, na_value=np.nan))
     if infinite.any():
         row, column = np.argwhere(infinite)[0]
@@ -205,108 +190,109 @@ def _refuse_infinite(table: Any, where: str) -> None:
         )
 
 
-# ---- what columns hold -------------------------------------------------------------------------
+# ---- detection of kinds ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class PreparedTable:
-    """A table without the columns that nothing can be learned from.
+class DetectedColumns:
+    """The features of a table, without the columns that are left out, and notes on all columns.
 
     Attributes
     ----------
     features : DataFrame
         Numbers, dates and categories, with missing cells.
-    preparation : Preparation
-        How new rows are prepared in the same way.
+    schema : TableSchema
+        The kinds of the columns of ``features``, to convert new rows.
     columns : dict of str to str
-        The use of each column, in words.
+        The use of each column of the table, for users.
     summary : str
-        The same in a line.
+        The numbers of columns of each kind, for users.
     notes : tuple of str
-        Further notes for the user.
+        Further notes for users.
     identifiers : tuple of str
-        Columns left out that tell rows apart.
+        Columns left out because they identify rows.
     """
 
     features: Any
-    preparation: Preparation
+    schema: TableSchema
     columns: Mapping[str, str]
     summary: str
     notes: tuple[str, ...]
     identifiers: tuple[str, ...]
 
 
-def prepare_columns(
+def detect_columns(
     table: Any, categorical: Sequence[str], numeric: Sequence[str], where: str
-) -> PreparedTable:
-    """Find out what the columns of a table hold, and leave out those that say nothing.
+) -> DetectedColumns:
+    """Detect the kinds of the columns of a table, and leave out columns without information.
 
-    Only columns of which the library would learn nothing on any part of the rows are left out.
+    Only columns that `TableEncoder` would leave out for all rows are left out here.
 
     Parameters
     ----------
     table : DataFrame
-        The columns beside the target.
+        All columns except the target.
     categorical, numeric : sequence of str
-        Columns that are said to hold categories, or numbers.
+        Columns that the user declared as categories or as numbers.
     where : str
-        The name of the table, for messages.
+        The name of the table, for error messages.
     """
     if not table.shape[1]:
-        raise InvalidInputError(f"{where} must have a column beside the target. None is left.")
+        raise InvalidInputError(
+            f"{where} must have at least one column besides the target. No column is left."
+        )
     unclear = table.drop(columns=_varying_floats(table, [*categorical, *numeric]))
     columns = [read_column(unclear, i, name) for i, name in enumerate(unclear.columns)]
     kinds = dict.fromkeys(table.columns, "number")
     kinds |= {each.name: _kind(each, categorical, numeric, where) for each in columns}
-    learned: dict[str, Encoded | LeftOut] = {
-        name: LeftOut(name, "neither numbers nor text")
-        for name, kind in kinds.items()
-        if kind == "other"
-    }
-    usable = {name: kind for name, kind in kinds.items() if name not in learned}
-    features = Preparation(usable).apply(table, where)
+    others = [name for name, kind in kinds.items() if kind == "other"]
+    usable = {name: kind for name, kind in kinds.items() if kind != "other"}
+    features = TableSchema(usable).convert(table, where)
     asked = [name for name in usable if name in unclear.columns]
-    learned |= zip(asked, learn_columns(features[asked]), strict=True)
-    left_out = [each for each in learned.values() if isinstance(each, LeftOut)]
+    encoded, refused = learn_columns(features[asked])
+    left_out = [*(LeftOut(name, "neither numbers nor text") for name in others), *refused]
+    uses = dict.fromkeys(table.columns, "number") | column_uses(asked, encoded, left_out)
     without = {each.name for each in left_out}
-    preparation = Preparation({n: kind for n, kind in usable.items() if n not in without})
-    if not preparation.kinds:
+    schema = TableSchema({n: kind for n, kind in usable.items() if n not in without})
+    if not schema.kinds:
         listing = "; ".join(f"{each.name!r}: {each.reason}" for each in left_out)
         raise InvalidInputError(
             "At least one column must hold numbers or categories that differ between rows. Nothing "
-            f"can be learned from any of {len(left_out)}: {listing}."
+            f"can be learned from {len(left_out)} column(s): {listing}."
         )
-    features = features[list(preparation.columns)]
+    features = features[list(schema.columns)]
     n_missing = features.isna().sum().to_dict()
     missing = {name: f", {n} missing" for name, n in n_missing.items() if n}
-    return PreparedTable(
+    return DetectedColumns(
         features,
-        preparation,
-        {
-            name: (learned[name].words if name in learned else "number") + missing.get(name, "")
-            for name in table.columns
-        },
-        _summary(preparation, left_out, sum(n_missing.values())),
-        (*date_notes(learned), *_ambiguous_dates(columns, kinds), *_row_counts(features)),
+        schema,
+        {name: use + missing.get(name, "") for name, use in uses.items()},
+        _summary(schema, left_out, sum(n_missing.values())),
+        (
+            *(note for each in encoded for note in each.notes(asked[each.position])),
+            *_ambiguous_dates(columns, kinds),
+            *_row_counts(features),
+        ),
         tuple(each.name for each in left_out if each.identifies),
     )
 
 
 def _varying_floats(table: Any, named: Sequence[str]) -> list[str]:
-    """Return columns of floats that differ, but those that were named; there may be thousands."""
+    """Return the columns of floats that vary, except named columns.
+
+    These need no detection, which takes time for thousands of columns.
+    """
     floats = table.select_dtypes("float").drop(columns=list(named), errors="ignore")
     return list(floats.columns[floats.min() < floats.max()])
 
 
 def _kind(column: Column, categorical: Sequence[str], numeric: Sequence[str], where: str) -> str:
-    """Return the kind of a column, as in `Preparation`, or "other"."""
+    """Return the kind of a column, as in `TableSchema`, or "other"."""
     if column.name in categorical:
         return "code"
     if column.name in numeric:
         return "numeric"
-    kind, written = column_kind(column)
-    if kind == "date":
-        return written
+    kind = column_kind(column)
     if kind == "category":
         if column.declared:
             return "code"
@@ -315,32 +301,32 @@ def _kind(column: Column, categorical: Sequence[str], numeric: Sequence[str], wh
 
 
 def _refuse_mixed(column: Column, where: str) -> None:
-    """Raise where most of the values of a column of text are numbers, or dates."""
+    """Raise an error if most, but not all, texts of a column are numbers or dates."""
     texts = {text.strip() for text in column.texts}
     word = odd_date(column.texts)
     if word is None:
         odd, most = {text for text in texts if not NUMBER.fullmatch(text)}, "numbers"
         if 2 * len(odd) > len(texts) or all(text.isdecimal() for text in odd):
-            return  # text, or codes such as 007
+            return  # mostly text, or codes such as 007
     else:
         odd, most = {word.strip()}, "dates"
     known = np.flatnonzero(~column.missing)
     row, name = next(i for i in known if column.cells[i].strip() in odd), [column.name]
     raise InvalidInputError(
         f"{where}: column {column.name!r} must hold {most} or categories, not both. Most values "
-        f"are {most}; row {row + 1} has {column.cells[row]!r}. Correct the cell, take what is no "
-        f"number as missing ({flags('numeric', name)}), take all as categories "
+        f"are {most}; row {row + 1} has {column.cells[row]!r}. Correct the cell, treat text as "
+        f"missing ({flags('numeric', name)}), treat all values as categories "
         f"({flags('categorical', name)}), or leave the column out ({flags('drop', name)})."
     )
 
 
-# ---- in words ----------------------------------------------------------------------------------
+# ---- notes for users ---------------------------------------------------------------------------
 
 
-def _summary(preparation: Preparation, left_out: Sequence[LeftOut], n_missing: int) -> str:
+def _summary(schema: TableSchema, left_out: Sequence[LeftOut], n_missing: int) -> str:
     """Return "12 numbers, 3 categories, 1 left out (id: numbers the rows); 7 cells missing"."""
-    n_dates, n_categories = len(preparation.dates), len(preparation.categories)
-    n_numbers = len(preparation.columns) - n_dates - n_categories
+    n_dates, n_categories = len(schema.dates), len(schema.categories)
+    n_numbers = len(schema.columns) - n_dates - n_categories
     counts = [
         f"{number:,} {one if number == 1 else many}"
         for number, one, many in (
@@ -358,43 +344,31 @@ def _summary(preparation: Preparation, left_out: Sequence[LeftOut], n_missing: i
     return ", ".join(counts) + (f"; {n_missing:,} {cells} missing" if n_missing else "")
 
 
-def date_notes(columns: Mapping[str, Any]) -> list[str]:
-    """Return a note on each column that is encoded as dates.
-
-    Parameters
-    ----------
-    columns : mapping of str to encoded column
-        How columns are encoded, by name.
-    """
-    dates = {name: each for name, each in columns.items() if isinstance(each, EncodedDates)}
-    return [f"{name!r} is taken as dates: {', '.join(e.parts)}" for name, e in dates.items()]
-
-
 def _ambiguous_dates(columns: Sequence[Column], kinds: Mapping[str, str]) -> list[str]:
-    """Return a note on columns of text whose days and months cannot be told apart."""
+    """Return a note on columns of dates in which day and month cannot be distinguished."""
     texts = [column for column in columns if kinds[column.name] == "category"]
     unclear = [column.name for column in texts if ambiguous_dates(column.texts)]
     if not unclear:
         return []
     return [
-        f"{listed(unclear)} may hold dates, of which day and month cannot be told apart: write "
-        "them as 2024-01-31"
+        f"{listed(unclear)} may hold dates, but day and month cannot be distinguished: write "
+        "dates as 2024-01-31"
     ]
 
 
 def _row_counts(features: Any) -> list[str]:
-    """Return a note on columns that count the rows, and are too short to be left out for it."""
+    """Return a note on columns that number the rows of a table too short for leaving them out."""
     integers = features.select_dtypes("integer")
     counting = (integers.diff().iloc[1:] == 1).all() & (len(features) > 2)
     numbered = integers.columns[counting].tolist()
     if not numbered:
         return []
-    verb = "count" if len(numbered) > 1 else "counts"
+    verb, it = ("number", "them") if len(numbered) > 1 else ("numbers", "it")
     how = flags("drop", numbered)
-    return [f"{listed(numbered)} {verb} the rows: if that says nothing, leave it out ({how})"]
+    return [f"{listed(numbered)} {verb} the rows: leave {it} out if the order is random ({how})"]
 
 
 def flags(option: str, names: Sequence[str], limit: int = 3) -> str:
-    """Return the words for a command line, quoted where a shell needs it."""
+    """Return command-line options for some columns, with names in quotes if necessary."""
     quoted = [f'"{name}"' if " " in name else name for name in names[:limit]]
     return " ".join(f"--{option} {name}" for name in quoted) + (" ..." * (len(names) > limit))

@@ -1,4 +1,4 @@
-"""Rows in Dask arrays and dataframes, summed up and predicted where they lie."""
+"""A `Source` of Dask arrays and dataframes; workers summarize and predict their own partitions."""
 
 from __future__ import annotations
 
@@ -27,29 +27,28 @@ from discernel.rows.sources import Layout, Source
 State = TypeVar("State")
 Result = TypeVar("Result")
 
-#: Summaries that are merged at a time.
+#: The number of summaries merged by one task.
 _FAN_IN = 8
-#: A partition, its cells as numbers and some features must fit into the memory of a thread.
+#: The memory of a worker thread must hold a partition, its encoded numbers and some features.
 _COPIES = 3
 
 
 class DaskSource(Source):
-    """Rows of a Dask array or dataframe; a chunk is a partition.
+    """Rows of a Dask array or dataframe; each partition is a chunk.
 
-    Work is done where the partitions lie: by the active ``distributed.Client``, if there is one,
-    else by the scheduler that Dask is set to, threads by default. Summaries are merged along a
-    tree that is fixed by the numbers of the partitions, so that the result does not depend on
-    which worker does what, when, or how often.
+    Tasks run on the active ``distributed.Client``, or else on Dask's configured scheduler, by
+    default threads. Summaries are merged in a tree that depends only on the partition numbers, so
+    that the result does not depend on the assignment of tasks to workers.
 
     Parameters
     ----------
     X : dask.array.Array or dask.dataframe.DataFrame
-        The rows. Their number need not be known.
-    y : str or Dask collection of one dimension, optional
-        The column that is to be predicted, or what is, in the same partitions. Of an array with
-        known chunks also an array in memory.
-    weights : str or Dask collection of one dimension, optional
-        How much each row counts, likewise.
+        The rows. Their number may be unknown.
+    y : str or one-dimensional Dask collection, optional
+        The column to predict, or labels with the partitions of X. If X is an array with known
+        chunk sizes, y may also be an array in memory.
+    weights : str or one-dimensional Dask collection, optional
+        The sample weights, in the same forms as y.
     drop : sequence of str, optional
         Columns to leave out.
     """
@@ -74,18 +73,18 @@ class DaskSource(Source):
 
     @property
     def n_partitions(self) -> int:
-        """The number of partitions, those without rows too."""
+        """The number of partitions, including empty ones."""
         return len(self._keys)
 
     @property
     def estimated_n_rows(self) -> int | None:
-        """The rows; where nobody has counted, as if all partitions were like the first."""
+        """The number of rows; if unknown, estimated from the first partition with rows."""
         if self.n_rows is not None or self._rows_of_first is None:
             return self.n_rows
         return int(self._rows_of_first * self.n_partitions)
 
     def chunks(self) -> Iterator[Chunk]:
-        self._check_room(active_client())
+        self._check_memory(active_client())
         for part in range(self.n_partitions):
             (chunk,) = self._mapped(_chunk, None, range(part, part + 1))
             self._rows_of_first = self._rows_of_first or chunk.n_rows or None
@@ -98,10 +97,11 @@ class DaskSource(Source):
 
     def reduce(self, reduction: Reduction[State], report: Report | None = None) -> State:
         client = active_client()
-        self._check_room(client)
+        self._check_memory(client)
         graph, keys = self._tasks(_summed, reduction, range(self.n_partitions))
         sent, count, merge = graph[keys[0]][1], _new_name("count"), _new_name("merge")
-        # The client asks for the numbers of rows, so that a summary is dropped once it is merged.
+        # Progress uses separate tasks for the row counts, so that workers can release a summary
+        # as soon as it is merged.
         counts = [(count, i) for i in range(len(keys))]
         graph |= {each: (_n_rows, key) for each, key in zip(counts, keys, strict=True)}
         level = 0
@@ -110,13 +110,13 @@ class DaskSource(Source):
             keys = [(merge, level, i) for i in range(len(groups))]
             graph |= {key: (_merged, sent, some) for key, some in zip(keys, groups, strict=True)}
             level += 1
-        found: _Summary[State] | None = _root(client, graph, keys[0], counts, report)
+        found: _Summary[State] | None = _compute_root(client, graph, keys[0], counts, report)
         if found is None:
             raise self.no_rows()
         return found.state
 
     def _mapped(self, work: Callable[..., Any], value: Any, parts: range) -> list[Any]:
-        """Return what work makes of some partitions."""
+        """Return the results of a function for some partitions."""
         from dask.optimization import cull
 
         graph, keys = self._tasks(work, value, parts)
@@ -127,13 +127,13 @@ class DaskSource(Source):
     def _tasks(
         self, work: Callable[..., Any], value: Any, parts: range
     ) -> tuple[dict[Any, Any], list[Any]]:
-        """Return tasks, and the keys of those that do work for each of some partitions."""
+        """Return a task graph that calls a function for some partitions, and its result keys."""
         name, sent = _new_name(work.__name__.strip("_")), _new_name("sent")
         tasks: dict[Any, Any] = {(name, i): (work, sent, i, *self._keys[i]) for i in parts}
         return {**self._graph, sent: Sent(self._layout, value), **tasks}, list(tasks)
 
-    def _check_room(self, client: Any) -> None:
-        """Raise a clear error where a partition is known not to fit into the memory of a worker."""
+    def _check_memory(self, client: Any) -> None:
+        """Raise an error if a partition of known size does not fit into a worker's memory."""
         info = {} if client is None else client.scheduler_info(n_workers=-1)["workers"]
         limits = [
             each["memory_limit"] / max(1, each["nthreads"])
@@ -142,8 +142,8 @@ class DaskSource(Source):
         ]
         if limits and self._largest is not None and _COPIES * self._largest > min(limits):
             raise InvalidInputError(
-                f"A partition must fit {_COPIES} times into the memory of a worker's thread, here "
-                f"of {min(limits) / 2**20:,.0f} MiB. Got partitions of up to "
+                f"A partition must fit {_COPIES} times into the memory of a worker's thread "
+                f"({min(limits) / 2**20:,.0f} MiB). Got partitions of up to "
                 f"{self._largest / 2**20:,.0f} MiB. {SMALLER}"
             )
 
@@ -151,10 +151,10 @@ class DaskSource(Source):
         return f"{type(self).__name__}({self.n_partitions} partitions)"
 
 
-def _root(
+def _compute_root(
     client: Any, graph: dict[Any, Any], root: Any, counts: list[Any], report: Report | None
 ) -> Any:
-    """Return the root of a tree of tasks, and report as the numbers of rows of leaves are known."""
+    """Compute the root of a task graph, and report the rows of finished partitions."""
     if client is None:
         with explain_lost_workers(), _reporting(set(counts), report):
             return scheduler()(graph, [root, *counts])[0]
@@ -172,13 +172,13 @@ def _root(
                     report(done)
             return futures[0].result()
         finally:
-            with suppress(Exception):  # where nobody is left to be told
+            with suppress(Exception):  # the scheduler may be gone
                 client.cancel(futures)
 
 
 @contextmanager
 def _reporting(counts: set[Any], report: Report | None) -> Iterator[None]:
-    """Report the rows that are done, as a scheduler of this process finishes tasks."""
+    """Report the number of rows done as a local scheduler finishes tasks."""
     from dask.callbacks import Callback
 
     done = 0
@@ -204,17 +204,14 @@ def _layout(
 
 
 def _partitions(given: list[Any]) -> tuple[dict[Any, Any], list[tuple[Any, ...]]]:
-    """Return the tasks that make X, y and weights, and the keys of these, partition by partition.
-
-    None stands for what there is not.
-    """
+    """Return the task graph of X, y and weights, and their keys (or None) for each partition."""
     from dask.core import flatten
 
-    # Each on its own: where several are optimized together, their keys may be taken for others.
-    there = [each.optimize() if hasattr(each, "optimize") else each for each in given]
+    # Optimized one by one: optimized together, collections may get each other's keys.
+    collections = [each.optimize() if hasattr(each, "optimize") else each for each in given]
     graph: dict[Any, Any] = {}
     columns: list[Iterable[Any]] = []
-    for each in there:
+    for each in collections:
         if each is None:
             columns.append(itertools.repeat(None))
             continue
@@ -226,18 +223,18 @@ def _partitions(given: list[Any]) -> tuple[dict[Any, Any], list[tuple[Any, ...]]
 
 
 def _new_name(what: str) -> str:
-    """Return a name that no other task has.
+    """Return a unique task name.
 
     Parameters
     ----------
     what : str
-        The work of the task, which Dask shows.
+        The prefix, which Dask's dashboard shows.
     """
     return f"{what}-{uuid.uuid4().hex}"
 
 
 def _aligned(given: Any, X: Any, what: str) -> Any:
-    """Return labels or weights in the partitions of the rows, or raise a clear error."""
+    """Return labels or weights with the partitions of X, or raise an error if they do not match."""
     import dask
     import dask.array as da
 
@@ -245,44 +242,45 @@ def _aligned(given: Any, X: Any, what: str) -> Any:
     if not dask.is_dask_collection(given):
         if not known:
             raise InvalidInputError(
-                f"With rows of unknown number, {what} must be a Dask collection with the same "
-                f"partitions. Got {type(given).__name__}. Give the name of a column; or call "
+                f"If the number of rows is unknown, {what} must be a Dask collection with the "
+                f"partitions of X. Got {type(given).__name__}. Pass the name of a column; or call "
                 "X.compute_chunk_sizes() first, if X is an array."
             )
         given = da.from_array(np.asarray(given), chunks=-1)
     if getattr(given, "ndim", 1) != 1:
         raise InvalidInputError(
-            f"{what} should be a 1d array, one per row. Got a {type(given).__name__} of "
-            f"{given.ndim} dimensions; of a dataframe, give one column."
+            f"{what} should be a 1d array with one entry per row. Got a {type(given).__name__} "
+            f"with {given.ndim} dimensions; from a dataframe, select one column."
         )
     if known and not is_frame(given) and hasattr(given, "chunks") and not np.isnan(given.shape[0]):
         if given.shape[0] != X.shape[0]:
             raise InvalidInputError(
-                f"{what} must have one entry per row. Got {X.shape[0]} rows and {given.shape[0]}."
+                f"{what} must have one entry per row. Got {X.shape[0]} rows and "
+                f"{given.shape[0]} entries."
             )
         given = given.rechunk((X.chunks[0],))
     if given.npartitions != X.npartitions:
         raise InvalidInputError(
-            f"{what} must have the partitions of X. Got {given.npartitions} and {X.npartitions}. "
-            f"Take both from one dataframe, or call {what}.repartition."
+            f"{what} must have as many partitions as X. Got {given.npartitions} and "
+            f"{X.npartitions}. Take both from one dataframe, or call {what}.repartition."
         )
     return given
 
 
 def _largest_bytes(X: Any) -> int | None:
-    """Return the bytes of the largest partition of a dense array; None where they are not known."""
+    """Return the size in bytes of the largest partition of a dense array; None if unknown."""
     if np.isnan(X.shape[0]) or not isinstance(X._meta, np.ndarray) or X.dtype == object:
         return None
     return int(max(X.chunks[0], default=0) * X.shape[1] * X.dtype.itemsize)
 
 
-def gathered(source: Source) -> tuple[Any, Any, Any]:
-    """Return all rows, labels and weights in memory, a partition after another.
+def load_chunks(source: Source) -> tuple[Any, Any, Any]:
+    """Load all rows, labels and weights of a source into memory.
 
     Parameters
     ----------
     source : Source
-        Rows that are few enough.
+        Rows that fit into memory.
     """
     chunks = [chunk for chunk in source.chunks() if chunk.n_rows]
     if not chunks:
@@ -298,10 +296,10 @@ def gathered(source: Source) -> tuple[Any, Any, Any]:
 
 
 class Sent:
-    """The inputs of all tasks, as one task: sent once, then passed on between workers.
+    """The shared input of all tasks, as one task: sent once, then passed between workers.
 
-    Not scattered, since what was scattered is gone with the last worker that has it. Not a
-    dataclass, into which Dask would look for collections.
+    It is not scattered, because scattered data are lost with the last worker that holds them. It
+    is not a dataclass, because Dask searches dataclasses for collections.
     """
 
     def __init__(self, layout: Layout, value: Any) -> None:
@@ -310,7 +308,7 @@ class Sent:
 
 @dataclass(frozen=True, eq=False)
 class _Summary(Generic[State]):
-    """The summary of some partitions with rows."""
+    """The state of a reduction over some partitions, and their number of rows."""
 
     state: State
     n_rows: int
@@ -322,7 +320,7 @@ def _chunk(sent: Sent, part: int, X: Any, y: Any = None, weights: Any = None) ->
 
 
 def _summed(sent: Sent, part: int, X: Any, y: Any, weights: Any) -> _Summary[Any] | None:
-    """Return the summary of a partition; None without rows."""
+    """Return the summary of a partition; None for an empty partition."""
     chunk = _chunk(sent, part, X, y, weights)
     if chunk.n_rows == 0:
         return None
@@ -331,19 +329,19 @@ def _summed(sent: Sent, part: int, X: Any, y: Any, weights: Any) -> _Summary[Any
 
 
 def _merged(sent: Sent, parts: Sequence[_Summary[Any] | None]) -> _Summary[Any] | None:
-    """Return the summary of several, in their order.
+    """Merge several summaries, in order.
 
-    They are merged into one of no rows: a task must not change what another made, since it may be
-    done again.
+    They are merged into a new state, because a task must not modify its inputs: Dask may run it
+    again.
     """
     reduction: Reduction[Any] = sent.value
-    there = [part for part in parts if part is not None]
-    if not there:
+    summaries = [part for part in parts if part is not None]
+    if not summaries:
         return None
     state = reduction.start()
-    for part in there:
-        state = reduction.merge(state, part.state)
-    return _Summary(state, sum(part.n_rows for part in there))
+    for summary in summaries:
+        state = reduction.merge(state, summary.state)
+    return _Summary(state, sum(summary.n_rows for summary in summaries))
 
 
 def _n_rows(summary: _Summary[Any] | None) -> int:
@@ -351,27 +349,29 @@ def _n_rows(summary: _Summary[Any] | None) -> int:
 
 
 def _worked(sent: Sent, part: int, X: Any, y: Any, weights: Any) -> tuple[Any] | None:
-    """Return what work makes of a partition; None without rows."""
+    """Return the result of a function for a partition in a tuple; None for an empty partition."""
     chunk = _chunk(sent, part, X, y, weights)
     return (sent.value(chunk),) if chunk.n_rows else None
 
 
-# ---- predictions, made when they are asked for -------------------------------------------------
+# ---- lazy predictions --------------------------------------------------------------------------
 
 
-def lazily(work: Callable[[Chunk], NDArray[Any]], X: Any, n_columns: int | None, dtype: Any) -> Any:
-    """Return what work makes of the partitions of a Dask collection, as a Dask array of them.
+def map_lazily(
+    work: Callable[[Chunk], NDArray[Any]], X: Any, n_columns: int | None, dtype: Any
+) -> Any:
+    """Return a lazy Dask array of the results of a function for each partition.
 
     Parameters
     ----------
     work : callable
-        Takes a `Chunk` with rows, and returns an array with as many. It is sent once.
+        Takes a `Chunk`, and returns an array with one entry per row. It is sent to workers once.
     X : dask.array.Array or dask.dataframe.DataFrame
-        Rows.
+        The rows.
     n_columns : int or None
-        The columns of what it returns; None where that has one dimension.
+        The number of columns of the results; None for one-dimensional results.
     dtype : dtype
-        Of what it returns.
+        The type of the results.
     """
     import dask.array as da
     from dask.core import flatten
@@ -396,7 +396,7 @@ def lazily(work: Callable[[Chunk], NDArray[Any]], X: Any, n_columns: int | None,
 
 
 def _of_part(sent: Sent, part: int, X: Any) -> NDArray[Any]:
-    """Return what work makes of a partition; without rows, an array without."""
+    """Return the result of a function for a partition; an empty array for an empty partition."""
     chunk = _chunk(sent, part, X)
     work, empty = sent.value
     return np.asarray(work(chunk), dtype=empty.dtype) if chunk.n_rows else empty

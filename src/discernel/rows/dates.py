@@ -1,4 +1,4 @@
-"""Dates to numbers: how a column writes them, and the parts that a model learns from."""
+"""Detect the format of dates, and convert dates to numbers: days, year, month, weekday, hour."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray
+from discernel.exceptions import InvalidInputError
 from discernel.rows.cells import Column
 
-#: What a date is for a model: days since 1970 and what repeats itself.
+#: The numbers that a model uses in place of a date: days since 1970 and periodic parts.
 PARTS = ("days", "year", "month", "weekday", "hour")
-#: The last day of January 2024 as ISO 8601 writes it, which stands for this format.
+#: The name of the ISO 8601 format: the last day of January 2024 in this format.
 ISO = "2024-01-31"
 
 _TIME = (
@@ -25,13 +26,14 @@ _TIME = (
 
 
 def _pattern(order: str, sign: str) -> re.Pattern[str]:
+    """Return the pattern of a format: the order of year, month and day, and the sign between."""
     digits = {"year": r"\d{4}", "month": r"\d{1,2}", "day": r"\d{1,2}"}
     names = {"y": "year", "m": "month", "d": "day"}
     parts = (f"(?P<{names[each]}>{digits[names[each]]})" for each in order)
     return re.compile(rf"\s*{re.escape(sign).join(parts)}{_TIME}\s*")
 
 
-#: The formats, each called as it writes the last day of January 2024. A time may follow.
+#: The formats, each named by the last day of January 2024. A time of day may follow.
 FORMATS = {
     ISO: _pattern("ymd", "-"),
     "2024/01/31": _pattern("ymd", "/"),
@@ -44,56 +46,56 @@ _LIKE_A_DATE = re.compile(r"\s*\d{1,4}[-./]\d{1,2}[-./]\d{1,4}")
 
 
 def date_format(texts: Collection[str]) -> str | None:
-    """Return how dates are written; None where not all texts are dates, or in two ways.
+    """Return the format of dates; None if texts are not dates, or have several or no format.
 
     Parameters
     ----------
     texts : collection of str
-        Different cells of a column.
+        The distinct cells of a column.
     """
-    found = _fitting(texts)
+    found = _matching_formats(texts)
     return found[0] if len(found) == 1 else None
 
 
 def ambiguous_dates(texts: Collection[str]) -> bool:
-    """Whether texts may be days before months, or months before days.
+    """Whether texts are dates in several formats, with the day or the month first.
 
     Parameters
     ----------
     texts : collection of str
-        Different cells of a column.
+        The distinct cells of a column.
     """
-    return len(_fitting(texts)) > 1
+    return len(_matching_formats(texts)) > 1
 
 
 def odd_date(texts: Collection[str]) -> str | None:
-    """Return a text that is no date where most are dates in one format; None where none is odd.
+    """Return a text that is not a date, if most texts are dates in one format; otherwise None.
 
     Parameters
     ----------
     texts : collection of str
-        Different cells of a column.
+        The distinct cells of a column.
     """
-    if 2 * sum(map(bool, map(_LIKE_A_DATE.match, texts))) <= len(texts) or _fitting(texts):
+    if 2 * sum(map(bool, map(_LIKE_A_DATE.match, texts))) <= len(texts) or _matching_formats(texts):
         return None
     others = [[text for text in texts if _parse(text, each) is None] for each in FORMATS]
     fewest = min(others, key=len)
     return min(fewest) if 2 * len(fewest) < len(texts) else None
 
 
-def _fitting(texts: Collection[str]) -> list[str]:
-    """Return the formats that all texts have; most columns are done with their first text."""
+def _matching_formats(texts: Collection[str]) -> list[str]:
+    """Return the formats that match all texts."""
     found = list(FORMATS) if texts else []
     for text in texts:
-        found = [written for written in found if _parse(text, written) is not None]
+        found = [format for format in found if _parse(text, format) is not None]
         if not found:
             break
     return found
 
 
-def _parse(text: str, written: str) -> datetime | None:
-    """Return a text as a time in UTC, without a zone; None where it is no date of the format."""
-    match = FORMATS[written].fullmatch(text)
+def _parse(text: str, format: str) -> datetime | None:
+    """Return a text as a naive time in UTC; None if it is not a date in the format."""
+    match = FORMATS[format].fullmatch(text)
     if match is None:
         return None
     cell = match.groupdict(default="")
@@ -102,54 +104,66 @@ def _parse(text: str, written: str) -> datetime | None:
         iso += f"T{cell['hour']:0>2}{cell['rest']}{cell['zone']}"
     try:
         return _without_zone(datetime.fromisoformat(iso))
-    except (ValueError, OverflowError):  # such as the 30th of February
+    except (ValueError, OverflowError):  # such as 30 February
         return None
 
 
 def _without_zone(time: datetime) -> datetime:
+    """Return a time in UTC, without a time zone."""
     return time if time.tzinfo is None else time.astimezone(UTC).replace(tzinfo=None)
 
 
-def as_times(cells: NDArray[Any], written: str) -> NDArray[np.datetime64]:
-    """Return cells as times in UTC; NaT where one is missing or is no date.
+def as_times(cells: NDArray[Any], format: str) -> NDArray[np.datetime64]:
+    """Return cells as times in UTC; NaT for cells that are missing or not dates.
 
     Parameters
     ----------
     cells : ndarray of shape (n_rows,)
         Dates of any type, or texts.
-    written : str
-        How texts write them, as `date_format` returns it.
+    format : str
+        The format of texts, as `date_format` returns it.
     """
     if cells.dtype.kind == "M":
         return cells.astype("datetime64[us]")
-    texts = {cell: _parse(cell, written) for cell in cells if isinstance(cell, str)}
+    texts = {cell: _parse(cell, format) for cell in cells if isinstance(cell, str)}
     found = [texts[cell] if isinstance(cell, str) else _time(cell) for cell in cells]
     return np.array(found, dtype="datetime64[us]")
 
 
-def read_times(column: Column, written: str) -> tuple[NDArray[np.datetime64], int | None]:
-    """Return the cells of a column as times, and the first row that has no date but a value.
+def read_times(column: Column, format: str, file: str | None = None) -> NDArray[np.datetime64]:
+    """Return the cells of a column as times, or raise an error if one is not a date.
 
     Parameters
     ----------
     column : Column
-        Dates.
-    written : str
-        How texts write them.
+        The dates.
+    format : str
+        The format of texts, as `date_format` returns it.
+    file : str, optional
+        The name of the file of the column. The error message counts rows of files from 1, and rows
+        of other tables from 0.
     """
-    times = as_times(column.cells, written)
+    times = as_times(column.cells, format)
     odd = np.flatnonzero(np.isnat(times) & ~column.missing)
-    return times, int(odd[0]) if len(odd) else None
+    if not len(odd):
+        return times
+    start, row = ("The", odd[0]) if file is None else (f"{file}: the", odd[0] + 1)
+    raise InvalidInputError(
+        f"{start} column {column.name!r} must hold dates in the format of the training rows, such "
+        f"as {format}. Got {str(column.cells[odd[0]])!r} in row {row}. Correct the cell, leave it "
+        "empty, or drop the column."
+    )
 
 
 def _time(cell: Any) -> Any:
+    """Return a date object as a naive time or date; None for a missing or other cell."""
     if cell != cell or not isinstance(cell, (date, np.datetime64)):  # NaT differs from itself
         return None
     return _without_zone(cell) if isinstance(cell, datetime) else cell
 
 
 def date_parts(times: NDArray[np.datetime64]) -> dict[str, FloatArray]:
-    """Return the parts of times as numbers, NaN for NaT.
+    """Return the `PARTS` of times as numbers, NaN for NaT.
 
     Parameters
     ----------
@@ -164,7 +178,7 @@ def date_parts(times: NDArray[np.datetime64]) -> dict[str, FloatArray]:
         times.astype(np.int64) / 86_400e6,
         times.astype("datetime64[Y]").astype(np.int64) + 1970,
         times.astype("datetime64[M]").astype(np.int64) % 12 + 1,
-        (day.astype(np.int64) + 3) % 7,  # the first day of 1970 was a Thursday
+        (day.astype(np.int64) + 3) % 7,  # 1 January 1970 was a Thursday
         minutes // 60 + minutes % 60 / 60.0,
     )
     return {

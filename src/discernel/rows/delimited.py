@@ -1,6 +1,8 @@
-"""CSV and TSV files: delimiter, decimal sign, line of names and types are found, then shown.
+"""CSV and TSV files, with automatic detection of delimiter, decimal sign, header and types.
 
-What cannot be read, or would not fit into memory, is refused before it is read.
+pyarrow parses the cells. Detection uses the first rows and the standard library's reader, which
+also names the line of a row with too many or too few cells. Files that would not fit into memory
+are refused before they are read.
 """
 
 from __future__ import annotations
@@ -33,42 +35,43 @@ from discernel.rows.formats import (
 
 _DELIMITERS = ("\t", ";", "|", ",")
 _WORDS = {"\t": "tab", ";": "';'", "|": "'|'", ",": "','"}
-#: So many rows say what delimiter, names and codes there are.
-_LOOKED_AT = 1000
-#: Bytes that are read at a time, of which the first say what is in a column.
+#: The number of rows from which delimiter, header and codes are detected.
+_DETECTION_ROWS = 1000
+#: The block size of pyarrow, in bytes; types are inferred from the first block.
 _BLOCK_BYTES = 2**22
-#: Bytes of which lines are counted.
+#: The number of bytes in which lines are counted, to estimate the number of rows.
 _COUNTED_BYTES = 2**20
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?\d+,\d+|[+-]?(inf|nan)", re.I)
-#: Numbers that pyarrow takes for text, each with what is deleted from them and what is a point.
-_SPELLINGS = {
+#: Notations of numbers that pyarrow reads as text: pattern, characters to delete, decimal sign.
+_NOTATIONS = {
     "+": (re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*"), "+", "."),
-    # In a file of commas, 1,234 in quotes is a number of four digits.
+    # In a comma-separated file, the quoted cell "1,234" is the number 1234.
     "thousands": (re.compile(r"\s*[+-]?\d{1,3}((,\d{3})+)?(\.\d*)?\s*"), ",+", "."),
     ",": (re.compile(r"\s*[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d*)?([eE][+-]?\d+)?\s*"), ".+", ","),
 }
-#: A code, such as 007, which as a number would lose its zeros.
+#: A code such as 007, which would lose its leading zeros as a number.
 _CODE = re.compile(r"0\d+")
 
 
 class DelimitedFile:
-    """A CSV or TSV file: its columns, and its rows, all at once or a part at a time.
+    """A CSV or TSV file.
 
     Parameters
     ----------
     path : Path
         The file, in UTF-8.
     as_text : collection of str
-        Columns to read as text, if they are there.
+        Columns to read as text; names that the file does not have are ignored.
     known : sequence of sequence of str
-        Names of columns that a file without a line of names may have, all at once.
+        Lists of column names for a file without a header. The first list with as many names as
+        the file has columns is used.
 
     Attributes
     ----------
     names : tuple of str
-        The columns.
+        The names of the columns.
     n_rows : None
-        The rows are not counted.
+        The rows of text files are not counted.
     """
 
     n_rows: int | None = None
@@ -90,35 +93,35 @@ class DelimitedFile:
 
     @property
     def types(self) -> dict[str, Any]:
-        """The type of every column, by the first rows; of numbers in any spelling, float64."""
-        types, spelling = self._found
-        return types | dict.fromkeys(spelling, self._pa.float64())
+        """The type of each column, inferred from the first rows; float64 for any notation."""
+        types, notations = self._inferred
+        return types | dict.fromkeys(notations, self._pa.float64())
 
     @cached_property
-    def _found(self) -> tuple[dict[str, Any], dict[str, str]]:
-        """Types of the columns, and how they write numbers, by the first rows."""
+    def _inferred(self) -> tuple[dict[str, Any], dict[str, str]]:
+        """Types of the columns and notations of numbers, inferred from the first rows."""
         if not self._look.has_rows:
             return dict.fromkeys(self.names, self._pa.null()), {}
         with self._reading(), self._open(self._text_types(), self.names) as reader:
             first = self._pa.Table.from_batches([reader.read_next_batch()])
         types = {field.name: _without_times(field.type) for field in first.schema}
-        return types, self._spelling(first)
+        return types, self._find_notations(first)
 
     def _text_types(self) -> dict[str, Any]:
         return dict.fromkeys(self._text, self._pa.string())
 
-    def _spelling(self, table: Any) -> dict[str, str]:
-        """Return how numbers are written in columns that pyarrow takes for text."""
+    def _find_notations(self, table: Any) -> dict[str, str]:
+        """Return the notations of numbers in columns that pyarrow reads as text, by column."""
         found = {}
         for name in table.column_names:
             column = table[name]
             if name in self._text or not self._pa.types.is_string(column.type):
                 continue
             texts = [text for text in column.unique().to_pylist() if text is not None]
-            for spelling, (pattern, _, _) in _SPELLINGS.items():
-                allowed = spelling != "thousands" or self._look.delimiter == ","
+            for notation, (pattern, _, _) in _NOTATIONS.items():
+                allowed = notation != "thousands" or self._look.delimiter == ","
                 if allowed and texts and all(map(pattern.fullmatch, texts)):
-                    found[name] = spelling
+                    found[name] = notation
                     break
         return found
 
@@ -126,7 +129,7 @@ class DelimitedFile:
 
     @property
     def estimated_n_rows(self) -> int:
-        """About as many rows as the size of the file says."""
+        """The number of rows, estimated from the length of the first lines and the file size."""
         with open_bytes(self.path) as file:
             start = file.read(_COUNTED_BYTES)
         lines = max(1, start.count(b"\n") - 1)
@@ -138,16 +141,16 @@ class DelimitedFile:
         Parameters
         ----------
         types : mapping of str to pyarrow.DataType
-            The columns that are wanted, and what they are to hold.
+            The columns to read, and their types.
         n_rows : int
-            The most rows of a table.
+            The maximum number of rows per table.
         """
         if not self._look.has_rows:
             return
-        pa, (own, spelling) = self._pa, self._found
-        given = dict(types) | dict.fromkeys([*spelling, *self._text], pa.string())
+        pa, (own, notations) = self._pa, self._inferred
+        given = dict(types) | dict.fromkeys([*notations, *self._text], pa.string())
         whole = [name for name in types if pa.types.is_integer(own[name])]
-        wanted = {name: spelt for name, spelt in spelling.items() if name in types}
+        wanted = {name: notation for name, notation in notations.items() if name in types}
         with self._reading(), self._open(given, list(types)) as reader:
             for batch in reader:
                 table = _as_numbers(pa.Table.from_batches([batch]), wanted)
@@ -155,9 +158,9 @@ class DelimitedFile:
                     yield _as_integers(table.slice(first, n_rows), whole)
 
     def read(self) -> Any:
-        """Return the table of all rows; their types are those of all of them."""
+        """Return all rows as a pyarrow Table, with types inferred from all rows."""
         look, pa = self._look, self._pa
-        # A row as long as the first ones; a digit and a delimiter per cell at least.
+        # Rows are about as long as the first ones; a cell has at least a digit and a delimiter.
         most = uncompressed_size(self.path) // max(2 * len(self.names), look.line_length)
         check_size(self.path, most, len(self.names))
         with self._reading():
@@ -172,23 +175,23 @@ class DelimitedFile:
                 types |= dict.fromkeys(times, pa.string())
                 with self._open(types, self.names, whole=True) as table:
                     found = table
-        spelling = self._spelling(found)
-        self._how = ", ".join(_signs(found, spelling))
-        return _as_numbers(found, spelling)
+        notations = self._find_notations(found)
+        self._how = ", ".join(_describe_signs(found, notations))
+        return _as_numbers(found, notations)
 
     @property
     def how(self) -> str:
-        """How the file was read, in words."""
+        """The detected delimiter, decimal sign and header, for users."""
         words = [f"delimiter {_WORDS[self._look.delimiter]}", *filter(None, [self._how])]
         if not self._look.has_header:
-            words.append(f"no line of names: columns are called {listed(self.names, 2)}")
+            words.append(f"no header: columns are called {listed(self.names, 2)}")
         return ", ".join(words)
 
     @contextmanager
     def _open(
         self, types: Mapping[str, Any], names: Sequence[str], *, whole: bool = False
     ) -> Iterator[Any]:
-        """Yield a reader of some columns, or the table of all rows."""
+        """Yield a pyarrow reader of some columns, or the whole table."""
         source = self._pa.csv
         stream = self._pa.input_stream(
             str(self.path), compression="gzip" if is_gzipped(self.path) else None
@@ -214,7 +217,7 @@ class DelimitedFile:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Raise errors that name the place in the file."""
+        """Convert errors of parsers to errors that name the file, and the line if known."""
         try:
             yield
         except UnicodeDecodeError:
@@ -224,28 +227,44 @@ class DelimitedFile:
             if "invalid UTF8" in said:
                 raise InvalidInputError(_not_utf8(self.path)) from None
             if cell := re.search(r"column #(\d+): .*invalid value '(.*)'", said):
-                raise self._strange_cell(int(cell[1]), cell[2]) from None
-            raise InvalidInputError(_no_csv(self.path, said)) from error
+                raise self._type_error(int(cell[1]), cell[2]) from None
+            raise InvalidInputError(_invalid_csv(self.path, said)) from error
 
-    def _strange_cell(self, position: int, text: str) -> InvalidInputError:
-        """Return the error for a cell of another kind than those of the first rows."""
+    def _type_error(self, position: int, text: str) -> InvalidInputError:
+        """Return the error for a cell that does not fit the type of the first rows."""
         with open_text(self.path) as file:
             reader = csv.reader(file, delimiter=self._look.delimiter)
             lines = (reader.line_num for row in reader if row[position : position + 1] == [text])
             place = f"line {next(lines, '?')}"
         return InvalidInputError(
-            f"{self.path}: the column {self.names[position]!r} must hold the same kind of cells "
+            f"{self.path}: the column {self.names[position]!r} must hold the same kind of values "
             f"in all rows. Got {text!r} in {place}, unlike the first rows. Correct the cell, or "
             "leave it empty."
         )
 
 
-# ---- delimiter and names -----------------------------------------------------------------------
+# ---- delimiter and header ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Look:
-    """Delimiter, names and header of a file, by its first rows."""
+    """The dialect of a file, detected from its first rows.
+
+    Attributes
+    ----------
+    delimiter : str
+        The character between cells.
+    names : tuple of str
+        The names of the columns.
+    has_header, has_rows : bool
+        Whether the first line holds the names, and whether there are rows below it.
+    lines_of_header : int
+        The number of lines of the header; 0 without a header.
+    line_length : int
+        The length of the line below the first row.
+    codes : frozenset of str
+        Columns with codes such as 007, which are read as text.
+    """
 
     delimiter: str
     names: tuple[str, ...]
@@ -257,19 +276,21 @@ class _Look:
 
 
 def _look(path: Path, known: Sequence[Sequence[str]]) -> _Look:
-    """Return delimiter and column names, from the first rows alone."""
+    """Detect the dialect of a file."""
     found = {}
     for delimiter in _DELIMITERS:
-        # A wrong one makes one cell of a line, which may be longer than the reader takes.
+        # With a wrong delimiter a cell may be longer than the csv module allows.
         with suppress(csv.Error):
             found[delimiter] = _first_rows(path, delimiter)
     if not found:
-        raise InvalidInputError(_no_csv(path, "a name of a column that does not end"))
+        raise InvalidInputError(
+            _invalid_csv(path, "a column name is too long, or a closing quote is missing")
+        )
     delimiter = _delimiter(found)
     rows = found[delimiter]
     if not rows:
         raise InvalidInputError(
-            f"{path.name} must name its columns in line 1. It holds blank lines only."
+            f"{path.name} must have column names in line 1. All its lines are blank."
         )
     has_header = _has_header(rows, known)
     names = _names(rows[0]) if has_header else _given_names(path, len(rows[0]), known)
@@ -293,16 +314,16 @@ def _look(path: Path, known: Sequence[Sequence[str]]) -> _Look:
 
 
 def _first_rows(path: Path, delimiter: str) -> list[list[str]]:
-    """Return the first rows of a file that are not blank, as a delimiter divides them."""
-    with open_text(path) as file:  # any end of a line ends one
+    """Return the first rows of a file, without blank lines, split at a delimiter."""
+    with open_text(path) as file:
         rows = filter(None, csv.reader(file, delimiter=delimiter))
         first = list(islice(rows, 1))
-        n_rows = max(2, min(_LOOKED_AT, 100_000 // len(first[0]))) if first else 1
+        n_rows = max(2, min(_DETECTION_ROWS, 100_000 // len(first[0]))) if first else 1
         return first + list(islice(rows, n_rows - 1))
 
 
 def _measure_header(path: Path, delimiter: str) -> tuple[int, int]:
-    """Return the lines that the first row takes, and the length of the line below."""
+    """Return the number of lines of the first row, and the length of the line below it."""
     with open_text(path) as file:
         reader = csv.reader(file, delimiter=delimiter)
         next(filter(None, reader))
@@ -310,15 +331,18 @@ def _measure_header(path: Path, delimiter: str) -> tuple[int, int]:
 
 
 def _delimiter(found: dict[str, list[list[str]]]) -> str:
-    """Return the one that divides all rows alike; else that of most cells in the first row."""
-    for delimiter, rows in found.items():  # the comma last: it may be a decimal sign
+    """Return the delimiter that splits all rows into equally many cells.
+
+    If there is none, return the delimiter that splits the first row into most cells.
+    """
+    for delimiter, rows in found.items():  # the comma is last: it may be a decimal sign
         if rows and len(rows[0]) > 1 and {len(row) for row in rows} == {len(rows[0])}:
             return delimiter
     return max(reversed(found), key=lambda each: len((found[each] or [[]])[0]))
 
 
 def _has_header(rows: list[list[str]], known: Sequence[Sequence[str]]) -> bool:
-    """Whether the first row names the columns: it is text where the others are numbers."""
+    """Whether the first row is a header: text above numbers, or not only numbers."""
     first, rest = rows[0], rows[1:]
     if known and set(known[0]) & set(_names(first)):
         return True
@@ -335,31 +359,33 @@ def _has_header(rows: list[list[str]], known: Sequence[Sequence[str]]) -> bool:
 
 
 def _names(cells: Sequence[str]) -> list[str]:
+    """Return column names from the cells of a header; empty cells are numbered."""
     names = (re.sub(r"\s*[\r\n]+\s*", " ", cell).strip() for cell in cells)
     return [name or f"column {index}" for index, name in enumerate(names, start=1)]
 
 
 def _given_names(path: Path, n_columns: int, known: Sequence[Sequence[str]]) -> list[str]:
+    """Return column names for a file without a header."""
     for names in known:
         if len(names) == n_columns and all(name.startswith("column ") for name in names):
             return list(names)
     if known:
         raise InvalidInputError(
-            f"{path.name}: line 1 must name the columns, as in the file the model was fitted to. "
-            f"Put a line of names on top, such as {listed(known[0], 4)}."
+            f"{path.name}: line 1 must hold column names, as in the file the model was fitted to. "
+            f"Add a header, such as {listed(known[0], 4)}."
         )
     return [f"column {index}" for index in range(1, n_columns + 1)]
 
 
 def _check_rows(path: Path, delimiter: str, n_columns: int) -> None:
-    """Refuse rows of another length, before any is read, with the line."""
+    """Raise an error that names the first line with too many or too few cells."""
     with open_text(path) as file:
         reader = csv.reader(file, delimiter=delimiter)
         for row in reader:
             if row and len(row) != n_columns:
                 raise InvalidInputError(
-                    f"{path.name}: line {reader.line_num} must have {n_columns} cells, as line 1 "
-                    f"has. Got {len(row)}. Correct the line; text with a {delimiter!r} in it needs "
+                    f"{path.name}: line {reader.line_num} must have {n_columns} cells, like line "
+                    f"1. Got {len(row)}. Correct the line; text that contains {delimiter!r} needs "
                     "quotes."
                 )
 
@@ -368,19 +394,19 @@ def _check_rows(path: Path, delimiter: str, n_columns: int) -> None:
 
 
 def _without_times(kind: Any) -> Any:
-    """Return a type; text for times of a day, which are no dates."""
+    """Return a type, with text in place of times of day, which have no date."""
     import pyarrow as pa
 
     return pa.string() if pa.types.is_time(kind) else kind
 
 
-def _as_numbers(table: Any, spelling: Mapping[str, str]) -> Any:
-    """Return a table with numbers in place of what spells them."""
+def _as_numbers(table: Any, notations: Mapping[str, str]) -> Any:
+    """Convert columns of text in some notation to numbers."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    for name, spelt in spelling.items():
-        _, deleted, point = _SPELLINGS[spelt]
+    for name, notation in notations.items():
+        _, deleted, point = _NOTATIONS[notation]
         cells = pc.utf8_trim_whitespace(table[name])
         for sign in deleted:
             cells = pc.replace_substring(cells, sign, "")
@@ -390,7 +416,7 @@ def _as_numbers(table: Any, spelling: Mapping[str, str]) -> Any:
 
 
 def _as_integers(table: Any, names: Iterable[str]) -> Any:
-    """Return a table with integers in columns that hold nothing else."""
+    """Convert columns of floats to integers where all cells are integers and none is missing."""
     import pyarrow as pa
 
     for name in names:
@@ -403,26 +429,28 @@ def _as_integers(table: Any, names: Iterable[str]) -> Any:
     return table
 
 
-def _signs(table: Any, spelling: Mapping[str, str]) -> list[str]:
-    """Return words on the decimal signs, and on those between thousands."""
+def _describe_signs(table: Any, notations: Mapping[str, str]) -> list[str]:
+    """Return the decimal signs and thousands separators of a table, for users."""
     import pyarrow as pa
 
     floats = [column for column in table.columns if pa.types.is_floating(column.type)]
-    with np.errstate(invalid="ignore"):  # infinite ones are refused later
+    with np.errstate(invalid="ignore"):  # infinite numbers are refused later
         signs = {"."} if any((np.asarray(column) % 1 > 0).any() for column in floats) else set()
-    signs |= {","} if "," in spelling.values() else set()
+    signs |= {","} if "," in notations.values() else set()
     words = [f"decimal {' and '.join(map(repr, sorted(signs)))}"] if signs else []
-    return words + ["',' between thousands"] * ("thousands" in spelling.values())
+    return words + ["',' between thousands"] * ("thousands" in notations.values())
 
 
 # ---- errors ------------------------------------------------------------------------------------
 
 
-def _no_csv(path: Path, said: str) -> str:
-    return f"{path.name} must be a CSV file. Got: {said}."
+def _invalid_csv(path: Path, said: str) -> str:
+    """Return the message for a file that cannot be parsed."""
+    return f"{path.name} must be a valid CSV file. Problem: {said}."
 
 
 def _not_utf8(path: Path) -> str:
+    """Return the message for a file that is not UTF-8, with the first invalid byte."""
     with open_bytes(path) as file:
         for number, line in enumerate(file, start=1):
             try:
@@ -431,8 +459,8 @@ def _not_utf8(path: Path) -> str:
                 place = f"line {number} has the byte 0x{line[error.start]:02x}"
                 break
         else:
-            place = "its last character is cut off"
+            place = "its last character is incomplete"
     return (
-        f"{path.name} must be text in UTF-8, and {place}. Save it again as UTF-8: in a "
-        "spreadsheet, 'CSV UTF-8'."
+        f"{path.name} must be encoded in UTF-8, but {place}. Save the file again as UTF-8 "
+        "('CSV UTF-8' in a spreadsheet)."
     )

@@ -1,4 +1,4 @@
-"""From a table of anything to a matrix of numbers, learned on the training rows."""
+"""`TableEncoder`: encode a table of numbers, categories, dates and missing cells as numbers."""
 
 from __future__ import annotations
 
@@ -27,76 +27,96 @@ from discernel.rows.cells import (
     out_of_range,
     read_column,
 )
-from discernel.rows.dates import ISO, as_times, date_format, date_parts, odd_date, read_times
+from discernel.rows.dates import (
+    FORMATS,
+    ISO,
+    as_times,
+    date_format,
+    date_parts,
+    odd_date,
+    read_times,
+)
 from discernel.rows.formats import view_slices
 
-#: A value, and a state of being missing, is told apart from others if it is in so many rows.
-_ENOUGH = 2
-#: More different values than this, of more than half of the rows, are text and no categories; so
-#: many different integers, if they fill half of their range, number the rows.
-_MANY = 50
-#: How the reason ends for which such integers are left out.
+#: The minimum number of rows for a category, or the indicator of missing cells, to be encoded.
+_MIN_ROWS = 2
+#: A column of text with more distinct values than this, in more than half of its rows, is not
+#: categorical; a column of more distinct integers that fill half of their range numbers the rows.
+_MANY_VALUES = 50
+#: The end of the reason for leaving such integers out.
 _NUMBERS_ROWS = "which number the rows"
-#: No column of categories becomes more columns than this: its rarest values are put together.
-_MOST = 200
+#: The maximum number of categories of a column; less frequent values share one encoded column.
+_MAX_CATEGORIES = 200
 
 
-# ---- how one column is encoded -----------------------------------------------------------------
+# ---- encodings of one column -------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class EncodedColumn:
-    """How one column is encoded.
+    """The encoding of one column of a table.
 
     Attributes
     ----------
     position : int
-        Which column of the table.
+        The position of the column in the table.
     """
 
     position: int
 
     @property
-    def made(self) -> list[tuple[str, bool, float]]:
-        """The encoded columns: how their names end, whether they are codes, and their spread."""
+    def outputs(self) -> list[tuple[str, bool, float]]:
+        """The encoded columns: suffix of the name, whether it is a 0/1 code, and spread."""
         raise NotImplementedError
 
     def names(self, column: str) -> list[str]:
         """Return the names of the encoded columns."""
-        return [column + ending for ending, _, _ in self.made]
+        return [column + ending for ending, _, _ in self.outputs]
 
     @property
     def is_code(self) -> list[bool]:
-        """Which encoded columns are codes of 0 and 1."""
-        return [is_code for _, is_code, _ in self.made]
+        """Which encoded columns are 0/1 codes."""
+        return [is_code for _, is_code, _ in self.outputs]
 
     @property
     def spreads(self) -> list[float]:
         """The spread of each encoded column; 1 for codes."""
-        return [spread for _, _, spread in self.made]
+        return [spread for _, _, spread in self.outputs]
 
     def input_names(self, column: str) -> list[str]:
-        """Return the names of the columns that encoding starts from outside discernel."""
+        """Return the names of the columns that an exported model takes."""
         return [column]
 
     @property
     def inputs(self) -> tuple[Any, ...]:
-        """How each of these columns is encoded."""
+        """The encodings of the columns that an exported model takes."""
         return (self,)
+
+    def input_cells(self, column: Column) -> dict[str, NDArray[Any]]:
+        """Return the cells of the columns that an exported model takes, by name."""
+        return {column.name: column.cells}
+
+    def others(self, column: Column, *, new: bool) -> list[str]:
+        """Return the values that are encoded as "is other", or only new ones, sorted."""
+        return []
+
+    def notes(self, column: str) -> list[str]:
+        """Return notes for users on the encoding."""
+        return []
 
 
 @dataclass(frozen=True)
 class EncodedNumbers(EncodedColumn):
-    """Numbers, as they are.
+    """The encoding of numbers, which are kept unchanged.
 
     Attributes
     ----------
     median : float
-        The fill value of a missing cell.
+        The median of the known numbers, which replaces missing cells.
     spread : float
-        How far the known numbers spread.
+        The spread of the known numbers.
     tells_missing : bool
-        Whether a second column says which cells are missing.
+        Whether a second encoded column indicates missing cells.
     """
 
     kind: ClassVar[str] = "number"
@@ -106,7 +126,7 @@ class EncodedNumbers(EncodedColumn):
     tells_missing: bool = False
 
     @property
-    def made(self) -> list[tuple[str, bool, float]]:
+    def outputs(self) -> list[tuple[str, bool, float]]:
         return [("", False, self.spread), (" is missing", True, 1.0)][: 1 + self.tells_missing]
 
     def encode(self, column: Column, out: FloatArray) -> None:
@@ -122,7 +142,7 @@ class EncodedNumbers(EncodedColumn):
             out[:, 1] = np.isnan(numbers)
 
     def typical(self, encoded: FloatArray) -> FloatArray:
-        """Return the encoded columns of a row in the middle of others."""
+        """Return the encoded columns of a typical row: medians."""
         row = np.median(encoded, axis=0)
         row[0] = self.median
         return np.asarray(row)
@@ -130,18 +150,18 @@ class EncodedNumbers(EncodedColumn):
 
 @dataclass(frozen=True)
 class EncodedValues(EncodedColumn):
-    """Categories or text: one column per value, one for all other values, one for none.
+    """The encoding of categories or text: 0/1 columns for values, other values and missing cells.
 
     Attributes
     ----------
     values : tuple of str
-        The values with a column of their own, sorted.
+        The values that have an encoded column, sorted.
     is_text : bool
-        Whether the values were text, so that a number is none of them.
+        Whether all values were text in training, so that numbers are refused.
     tells_missing : bool
-        Whether cells were missing in training, which is then a value too.
+        Whether cells were missing in training, so that an encoded column indicates them.
     rare : tuple of str
-        The values of training without a column of their own, sorted.
+        The other values in training, which share one encoded column, sorted.
     """
 
     kind: ClassVar[str] = "category"
@@ -156,7 +176,7 @@ class EncodedValues(EncodedColumn):
         return f"category of {len(self.values) + len(self.rare)} values"
 
     @property
-    def made(self) -> list[tuple[str, bool, float]]:
+    def outputs(self) -> list[tuple[str, bool, float]]:
         rest = [" is other", " is missing"][: 1 + self.tells_missing]
         return [(end, True, 1.0) for end in (*(f"={value}" for value in self.values), *rest)]
 
@@ -175,7 +195,6 @@ class EncodedValues(EncodedColumn):
         return np.asarray(np.arange(encoded.shape[1]) == encoded.sum(axis=0).argmax(), dtype=float)
 
     def others(self, column: Column, *, new: bool) -> list[str]:
-        """Return the values without a column of their own, or those that are new, sorted."""
         self._check(column)
         return sorted(column.counts.keys() - {*self.values, *(self.rare if new else ())})
 
@@ -190,65 +209,67 @@ class EncodedValues(EncodedColumn):
 
 @dataclass(frozen=True)
 class EncodedDates(EncodedColumn):
-    """Dates, as the numbers of their parts that vary.
+    """The encoding of dates by numbers: the parts of the dates that vary in training.
 
     Attributes
     ----------
-    written : str
-        How texts write dates: a format of `discernel.rows.dates`. Dates that have a type of their
-        own are taken too.
+    format : str
+        The format of dates in texts, one of `discernel.rows.dates.FORMATS`. Date objects are
+        accepted too.
     parts : tuple of str
-        Some of `discernel.rows.dates.PARTS`.
+        The parts that vary, from `discernel.rows.dates.PARTS`.
     numbers : tuple of EncodedNumbers
-        How each part is encoded.
+        The encoding of each part.
     """
 
-    kind: ClassVar[str] = "date"
-    written: str
+    format: str
     parts: tuple[str, ...]
     numbers: tuple[EncodedNumbers, ...]
+
+    @property
+    def kind(self) -> str:
+        """The format of the dates."""
+        return self.format
 
     @property
     def words(self) -> str:
         """The content of the column, in words for users."""
         return f"date, as {', '.join(self.parts)}"
 
+    def notes(self, column: str) -> list[str]:
+        return [f"{column!r} is treated as dates: {', '.join(self.parts)}"]
+
     @property
-    def made(self) -> list[tuple[str, bool, float]]:
+    def outputs(self) -> list[tuple[str, bool, float]]:
         pairs = zip(self.input_names(""), self.numbers, strict=True)
         return [
             (part + ending, is_code, spread)
             for part, each in pairs
-            for ending, is_code, spread in each.made
+            for ending, is_code, spread in each.outputs
         ]
 
     def input_names(self, column: str) -> list[str]:
-        """Return the names of the columns that encoding starts from outside discernel: parts."""
+        """Return the names of the columns that an exported model takes: one per part."""
         return [f"{column} ({part})" for part in self.parts]
 
     @property
     def inputs(self) -> tuple[EncodedNumbers, ...]:
-        """How each of these columns is encoded."""
+        """The encodings of the columns that an exported model takes."""
         return self.numbers
+
+    def input_cells(self, column: Column) -> dict[str, NDArray[Any]]:
+        found = date_parts(read_times(column, self.format))
+        cells = (found[part] for part in self.parts)
+        return dict(zip(self.input_names(column.name), cells, strict=True))
 
     def encode(self, column: Column, out: FloatArray) -> None:
         """Write the encoded columns to ``out``."""
-        found = date_parts(self.times(column))
+        found = date_parts(read_times(column, self.format))
         for each, (part, place) in zip(self.numbers, self._places.items(), strict=True):
             each.encode(_as_column(found[part], column.name), out[:, place])
 
-    def times(self, column: Column) -> NDArray[np.datetime64]:
-        """Return the cells of a column as times, or raise where one is no date."""
-        times, odd = read_times(column, self.written)
-        if odd is not None:
-            raise InvalidInputError(
-                f"The column {column.name!r} must hold dates written as in training. Got "
-                f"{str(column.cells[odd])!r} in row {odd}, and none such as {self.written}."
-            )
-        return times
-
     def typical(self, encoded: FloatArray) -> FloatArray:
-        """Return the encoded columns of a row in the middle of others."""
+        """Return the encoded columns of a typical row: medians."""
         pairs = zip(self.numbers, self._places.values(), strict=True)
         return np.concatenate([each.typical(encoded[:, place]) for each, place in pairs])
 
@@ -256,7 +277,7 @@ class EncodedDates(EncodedColumn):
     def _places(self) -> dict[str, slice]:
         """The encoded columns of each part."""
         pairs = zip(self.parts, self.numbers, strict=True)
-        return view_slices({part: len(each.made) for part, each in pairs})
+        return view_slices({part: len(each.outputs) for part, each in pairs})
 
 
 def _as_column(numbers: FloatArray, name: str) -> Column:
@@ -265,16 +286,18 @@ def _as_column(numbers: FloatArray, name: str) -> Column:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A column that is not encoded.
+    """A column that is left out.
 
     Attributes
     ----------
-    name, reason : str
-        Which one, and why.
+    name : str
+        The name of the column.
+    reason : str
+        Why the column is left out.
     advice : str
         Advice to the user; may be empty.
     identifies : bool
-        Whether it tells rows apart, and no classes.
+        Whether the column identifies rows, like a name or a row number.
     """
 
     name: str
@@ -284,7 +307,7 @@ class LeftOut:
 
     @property
     def short_reason(self) -> str:
-        """The reason, without the numbers of a column that numbers the rows."""
+        """The reason; for integers that number the rows, without their range."""
         return "numbers the rows" if self.reason.endswith(_NUMBERS_ROWS) else self.reason
 
     @property
@@ -296,63 +319,75 @@ class LeftOut:
 Encoded: TypeAlias = EncodedNumbers | EncodedValues | EncodedDates
 
 
-# ---- learning it -------------------------------------------------------------------------------
+# ---- learning the encoding ---------------------------------------------------------------------
 
 
-def column_kind(column: Column) -> tuple[str, str]:
-    """Return what a column holds, and of dates how they are written.
+def column_kind(column: Column) -> str:
+    """Return the kind of a column: "number", "category", "other" or a format of dates.
 
     Parameters
     ----------
     column : Column
-        The cells.
-
-    Returns
-    -------
-    kind : {"number", "category", "date", "other"}
-        Numbers where no cell has a value.
-    written : str
-        A format of `discernel.rows.dates`; empty where they are no dates.
+        The cells. A column without values is of the kind "number".
     """
     if column.kinds == {"date"}:
-        return "date", ISO
+        return ISO
     if column.declared:
-        return "category", ""
+        return "category"
     if column.kinds == {"text"}:
-        written = date_format(column.texts)
-        return ("category", "") if written is None else ("date", written)
-    return ("number" if column.kinds <= {"number"} else "other"), ""
+        return date_format(column.texts) or "category"
+    return "number" if column.kinds <= {"number"} else "other"
 
 
 def learn_columns(
     X: Any, facts: Sequence[ColumnFacts] | None = None, *, keep_constant: bool = False
-) -> list[Encoded | LeftOut]:
-    """Return how each column of the training rows is encoded, or why it is left out.
+) -> tuple[tuple[Encoded, ...], tuple[LeftOut, ...]]:
+    """Return the encodings of the columns of the training rows, and the columns left out.
 
     Parameters
     ----------
     X : dataframe or array of shape (n_samples, n_features)
         The training rows.
     facts : sequence of ColumnFacts, optional
-        Counts of each column over all training rows, where X is a random part of them.
+        Counts of each column over all training rows, if X is a random sample of them.
     keep_constant : bool, default=False
-        Whether a column of one value is kept.
+        Whether constant columns are kept.
     """
     columns = [read_column(X, i, name) for i, name in enumerate(column_names(X))]
     known = [ColumnFacts.of(column, "X") for column in columns] if facts is None else facts
-    return [_learn(column, i, known[i], keep_constant) for i, column in enumerate(columns)]
+    found = [_learn(column, i, known[i], keep_constant) for i, column in enumerate(columns)]
+    left_out = tuple(each for each in found if isinstance(each, LeftOut))
+    return tuple(each for each in found if not isinstance(each, LeftOut)), left_out
+
+
+def column_uses(
+    names: Sequence[str], encoded: Sequence[Encoded], left_out: Sequence[LeftOut]
+) -> dict[str, str]:
+    """Return the use of columns, in words for users, by name.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The names of all columns of the table.
+    encoded : sequence of EncodedColumn
+        The encodings.
+    left_out : sequence of LeftOut
+        The columns left out.
+    """
+    uses = {names[each.position]: each.words for each in encoded}
+    return uses | {each.name: each.words for each in left_out}
 
 
 def _learn(
     column: Column, position: int, facts: ColumnFacts, keep_constant: bool
 ) -> Encoded | LeftOut:
-    """Return how a column is encoded, or why it is left out."""
+    """Return the encoding of a column, or the reason to leave it out."""
     if not column.kinds:
         return LeftOut(column.name, "no value at all", "Drop it.")
     _refuse_mixed(column)
-    kind, written = column_kind(column)
-    if kind == "date":
-        return _learn_dates(column, position, written, facts, keep_constant)
+    kind = column_kind(column)
+    if kind in FORMATS:
+        return _learn_dates(column, position, kind, keep_constant)
     if kind == "category":
         return _learn_values(column, position, facts, keep_constant)
     if kind == "number":
@@ -366,7 +401,7 @@ def _learn(
 
 
 def _refuse_mixed(column: Column) -> None:
-    """Raise where a column holds two of numbers, text and dates."""
+    """Raise an error if a column holds values of two kinds: numbers, text or dates."""
     found = [kind for kind in ("number", "text", "date") if kind in column.kinds]
     if len(found) < 2 or (column.declared and "date" not in found):
         return
@@ -374,37 +409,36 @@ def _refuse_mixed(column: Column) -> None:
     cells = [column.example([kind]) for kind in found[:2]]
     raise InvalidInputError(
         f"The column {column.name!r} must hold {' or '.join(words[kind] for kind in found)}, not "
-        f"both. Got {cells[0]!r} and {cells[1]!r}. Make it numbers with pd.to_numeric, dates with "
-        "pd.to_datetime, or text with astype(str)."
+        f"both. Got {cells[0]!r} and {cells[1]!r}. Convert it to numbers with pd.to_numeric, to "
+        "dates with pd.to_datetime, or to text with astype(str)."
     )
 
 
 def _learn_dates(
-    column: Column, position: int, written: str, facts: ColumnFacts, keep_constant: bool
+    column: Column, position: int, format: str, keep_constant: bool
 ) -> Encoded | LeftOut:
+    """Return the encoding of a column of dates, or the reason to leave it out."""
     found: dict[str, EncodedNumbers] = {}
-    for part, numbers in date_parts(as_times(column.cells, written)).items():
+    for part, numbers in date_parts(as_times(column.cells, format)).items():
         known = numbers[~np.isnan(numbers)]
         if np.ptp(known) == 0 and not (keep_constant and part == "days"):
             continue
-        each = _learn_numbers(_as_column(numbers, column.name), position, facts, True)
-        if isinstance(each, EncodedNumbers):
-            found[part] = each
+        found[part] = _encode_numbers(np.sort(known), len(numbers) - len(known), position)
     if not found:
         return LeftOut(column.name, "one date")
-    return EncodedDates(position, written, tuple(found), tuple(found.values()))
+    return EncodedDates(position, format, tuple(found), tuple(found.values()))
 
 
 def _learn_numbers(
     column: Column, position: int, facts: ColumnFacts, keep_constant: bool
 ) -> Encoded | LeftOut:
+    """Return the encoding of a column of numbers, or the reason to leave it out."""
     numbers = _finite_numbers(column)
-    known = np.sort(numbers[~np.isnan(numbers)])  # sorted, the order of rows does not matter
+    known = np.sort(numbers[~np.isnan(numbers)])  # sorted: results must not depend on row order
     if len(known) == 0:
         return LeftOut(column.name, "no value at all", "Drop it.")
-    n_missing = len(numbers) - len(known)
-    tells_missing = n_missing >= _ENOUGH and len(known) >= _ENOUGH
-    if known[0] == known[-1] and not tells_missing and not keep_constant:
+    encoded = _encode_numbers(known, len(numbers) - len(known), position)
+    if known[0] == known[-1] and not encoded.tells_missing and not keep_constant:
         return LeftOut(column.name, "one value")
     if column.is_integer and _number_the_rows(known, facts.n_known):
         return LeftOut(
@@ -414,7 +448,13 @@ def _learn_numbers(
             "Drop it, or keep it as a number with astype(float).",
             identifies=True,
         )
+    return encoded
+
+
+def _encode_numbers(known: FloatArray, n_missing: int, position: int) -> EncodedNumbers:
+    """Return the encoding of a column with these known numbers, sorted, and missing cells."""
     spread = float(column_spreads(known[:, None])[0])
+    tells_missing = n_missing >= _MIN_ROWS and len(known) >= _MIN_ROWS
     return EncodedNumbers(position, float(np.median(known)), spread, tells_missing)
 
 
@@ -426,13 +466,13 @@ def has_row_numbers(X: Any, facts: Sequence[ColumnFacts] | None = None) -> bool:
     X : dataframe or array of shape (n_samples, n_features)
         The training rows.
     facts : sequence of ColumnFacts, optional
-        Counts of each column over all training rows, where X is a random part of them.
+        Counts of each column over all training rows, if X is a random sample of them.
     """
-    if not is_frame(X) or X.shape[0] <= _MANY:
+    if not is_frame(X) or X.shape[0] <= _MANY_VALUES:
         return False
     for position in range(X.shape[1]):
         column = read_column(X, position, "")
-        # Integers of a smaller range are not all different, and need not be sorted.
+        # Integers in a smaller range cannot all be distinct; this check avoids sorting them.
         if not column.is_integer or np.ptp(column.numbers) < X.shape[0] - 1:
             continue
         n_known = X.shape[0] if facts is None else facts[position].n_known
@@ -442,20 +482,20 @@ def has_row_numbers(X: Any, facts: Sequence[ColumnFacts] | None = None) -> bool:
 
 
 def _number_the_rows(known: FloatArray, n_known: int) -> bool:
-    """Whether sorted integers are all different and close together, as numbers of rows are.
+    """Whether sorted integers are distinct and dense, as row numbers are.
 
-    Some of them may be absent: the training rows are often a part of all rows. Of ``n_known``
-    numbers, some may be at hand.
+    Up to half of the row numbers may be absent, because training rows are often a subset.
+    ``n_known`` is the number of integers in all rows, of which ``known`` may be a sample.
     """
     return bool(
-        len(known) > _MANY
+        len(known) > _MANY_VALUES
         and (np.diff(known) > 0).all()
         and known[-1] - known[0] + 1 <= 2 * n_known
     )
 
 
 def _finite_numbers(column: Column) -> FloatArray:
-    """Return the numbers of a column, NaN where missing, or raise where one is too large."""
+    """Return the numbers of a column, NaN for missing cells; raise an error if one is too large."""
     numbers = column.numbers
     bad = out_of_range(numbers)
     if bad.any():
@@ -467,16 +507,17 @@ def _finite_numbers(column: Column) -> FloatArray:
 def _learn_values(
     column: Column, position: int, facts: ColumnFacts, keep_constant: bool
 ) -> Encoded | LeftOut:
+    """Return the encoding of a column of categories or text, or the reason to leave it out."""
     if not column.declared and (odd := odd_date(column.texts)) is not None:
         raise InvalidInputError(
             f"The column {column.name!r} must hold dates or text, not both. Most values are "
-            f"dates, and {odd!r} is none. Correct the cell, leave it empty, or make the column "
-            "one of categories with astype('category')."
+            f"dates, but {odd!r} is not. Correct the cell, leave it empty, or convert the column "
+            "to categories with astype('category')."
         )
-    # Where there are too many to be counted over all rows, those at hand decide.
+    # With too many distinct values to count over all rows, the sample decides.
     counts = column.counts if facts.counts is None else Counter(facts.counts)
     n_known = sum(counts.values())
-    if len(counts) > _MANY and 2 * len(counts) > n_known:
+    if len(counts) > _MANY_VALUES and 2 * len(counts) > n_known:
         return LeftOut(
             column.name,
             f"text with {len(counts)} different values in {n_known} rows",
@@ -487,7 +528,7 @@ def _learn_values(
     kept = _frequent(counts)
     has_missing = facts.n_missing > 0
     if not kept and not has_missing and len(counts) > 1:
-        reason, advice = "every value in one row only", "Drop it, or put values together."
+        reason, advice = "every value occurs in one row only", "Drop it, or group its values."
         return LeftOut(column.name, reason, advice, identifies=True)
     n_states = len(kept) + (len(counts) > len(kept)) + has_missing
     if n_states == 1 and not keep_constant:
@@ -498,48 +539,47 @@ def _learn_values(
 
 
 def _frequent(counts: Counter[str]) -> list[str]:
-    """Return the values with a column of their own; of equally frequent ones the first by name."""
+    """Return the most frequent values; ties are broken by alphabetical order."""
     ranked = sorted(counts, key=lambda value: (-counts[value], value))
-    return [value for value in ranked[:_MOST] if counts[value] >= _ENOUGH]
+    return [value for value in ranked[:_MAX_CATEGORIES] if counts[value] >= _MIN_ROWS]
 
 
 # ---- the encoder -------------------------------------------------------------------------------
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
-    """Turn a table of numbers, categories and missing cells into a matrix of numbers.
+    """Encode a table of numbers, categories, dates and missing cells as a matrix of numbers.
 
-    This is what estimators with ``kernels="auto"`` do to a table; theirs is ``encoder_``. All of
-    it is learned on the training rows, and their order does not matter.
+    Estimators with ``kernels="auto"`` encode tables in this way, with their ``encoder_``. The
+    encoding is learned from the training rows and does not depend on their order.
 
-    - Numbers and booleans stay. A missing one becomes the median; where at least two are missing
-      in training and two are not, a column ``age is missing`` is added.
-    - Categories and text become one column of 0 and 1 per value, ``colour=red``, also where
-      there are two values only: any two values then differ by the same, 2, in squared distance
-      and in the 1-norm. That is the mean squared difference of two numbers divided by their
-      standard deviation. ``colour is other`` stands for values that are in one row only, and for
-      all that are new in prediction, so these are as far from each known value as known ones are
-      from each other. If cells are missing in training, ``colour is missing`` is one more value.
-    - Dates, of a type of their own or as text such as 2024-01-31, 31.01.2024 or 01/31/2024, become
-      numbers: days since 1970, year, month, weekday and hour, as far as they vary. Text of which
-      day and month cannot be told apart stays text.
-    - A text such as ``n/a``, ``NA`` or ``?`` is a missing cell, as in files.
-    - Left out are columns with one value, unless there are no others, and, with a warning,
-      columns without any, text (more than 50 different values, in more than half of the rows),
-      integers of a dataframe that number the rows, and things that are neither numbers, text nor
-      dates.
-    - Infinite numbers, and two of numbers, text and dates in one column are errors.
+    - Numbers and booleans are kept. Missing numbers are replaced by the median. If at least two
+      numbers are missing in training and two are known, a column ``age is missing`` is added.
+    - Categories and text are encoded by one 0/1 column per value, such as ``colour=red``, also if
+      there are only two values. Any two values then have the same squared distance and the same
+      distance in the 1-norm, 2, which is also the mean squared difference of two numbers divided
+      by their standard deviation. Values in a single training row, and values that are new in
+      prediction, share the column ``colour is other``. If cells are missing in training, there is
+      a column ``colour is missing``.
+    - Dates, as date objects or as text such as 2024-01-31, 31.01.2024 or 01/31/2024, are encoded
+      by numbers: days since 1970, year, month, weekday and hour, as far as these vary. If day and
+      month cannot be distinguished, the column is treated as text.
+    - Texts such as ``n/a``, ``NA`` and ``?`` are missing cells.
+    - Constant columns are left out, unless all columns are constant. With a warning, these are
+      left out too: columns without values, text (more than 50 distinct values, in more than half
+      of the rows), integers of a dataframe that number the rows, and columns of other objects.
+    - Infinite numbers, and columns that mix numbers, text and dates, raise an error.
 
     Attributes
     ----------
     columns_ : tuple of EncodedNumbers, EncodedValues or EncodedDates
-        How each column is encoded that is not left out, in their order.
+        The encodings of the columns that are not left out, in the order of the table.
     left_out_ : tuple of LeftOut
-        The others.
+        The columns that are left out, with reasons.
     n_features_in_ : int
         The number of columns of the table.
     feature_names_in_ : ndarray of str
-        Their names, where it has names.
+        The names of the columns, if the table has names.
 
     Examples
     --------
@@ -554,12 +594,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     [0, 0, 1, 1, 1]
     """
 
-    #: The names of columns in training, where these are no text.
+    #: The column names in training, if they are not text.
     _column_labels: tuple[Any, ...] = ()
 
     @classmethod
     def filling(cls, medians: FloatArray) -> TableEncoder:
-        """Return an encoder of numbers that only fills missing cells in.
+        """Return a fitted encoder of numbers that only replaces missing cells.
 
         Parameters
         ----------
@@ -572,22 +612,22 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return encoder
 
     def fit(self, X: Any, y: Any = None, *, facts: Sequence[ColumnFacts] | None = None) -> Self:
-        """Learn how to encode a table.
+        """Learn the encoding of a table.
 
         Parameters
         ----------
         X : dataframe or array-like of shape (n_samples, n_features)
             The training rows.
         y : object
-            Not used.
+            Ignored.
         facts : sequence of ColumnFacts, optional
-            Counts of each column over all training rows, where X is a random part of them:
-            values that are not in X have columns too.
+            Counts of each column over all training rows, if X is a random sample of them. Values
+            that are not in X are then encoded too.
 
         Returns
         -------
-        self
-            Fitted.
+        self : TableEncoder
+            The fitted encoder.
         """
         X = as_table(X)
         validate_data(self, X, skip_check_array=True)
@@ -596,48 +636,46 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise InvalidInputError(
                 f"Found a table with 1 sample (shape={X.shape}) while a minimum of 2 is required."
             )
-        found = learn_columns(X, facts)
-        if all(isinstance(column, LeftOut) for column in found):
-            found = learn_columns(X, facts, keep_constant=True)
-        self.columns_ = tuple(column for column in found if not isinstance(column, LeftOut))
-        self.left_out_ = tuple(column for column in found if isinstance(column, LeftOut))
+        self.columns_, self.left_out_ = learn_columns(X, facts)
+        if not self.columns_:
+            self.columns_, self.left_out_ = learn_columns(X, facts, keep_constant=True)
         self._report()
         return self
 
     def _report(self) -> None:
-        """Warn of columns left out, and raise if there are no others."""
+        """Warn about columns left out, and raise an error if no column is left."""
         if not self.columns_:
             listed = "; ".join(f"{column.name!r}: {column.reason}" for column in self.left_out_)
             raise InvalidInputError(
                 "At least one column must hold numbers or categories. "
-                f"Nothing can be learned from any of {len(self.left_out_)}: {listed}."
+                f"Nothing can be learned from {len(self.left_out_)} column(s): {listed}."
             )
-        told = [column for column in self.left_out_ if column.advice]
-        if told:
-            listed = " ".join(f"{c.name!r}: {c.reason}. {c.advice}" for c in told)
+        warned = [column for column in self.left_out_ if column.advice]
+        if warned:
+            listed = " ".join(f"{c.name!r}: {c.reason}. {c.advice}" for c in warned)
             warnings.warn(
-                f"{len(told)} column{'s were' if len(told) > 1 else ' was'} left out. {listed}",
+                f"{len(warned)} column{'s were' if len(warned) > 1 else ' was'} left out. {listed}",
                 LeftOutColumnWarning,
                 stacklevel=caller_stacklevel(),
             )
 
     def transform(self, X: Any) -> FloatArray:
-        """Return rows as numbers.
+        """Encode rows as numbers.
 
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_features)
-            Rows with the columns of training.
+            Rows with the same columns as in training.
 
         Returns
         -------
         ndarray of shape (n_rows, n_encoded)
-            No cell is missing or infinite.
+            The encoded columns, without missing or infinite numbers.
         """
         return self.encode(self._checked(X))
 
     def _checked(self, X: Any) -> Any:
-        """Return rows whose columns are those of training: their number, names and order."""
+        """Return rows as a table, or raise an error unless their columns are those in training."""
         check_is_fitted(self, "columns_")
         X = as_table(X)
         validate_data(self, X, skip_check_array=True, reset=False)
@@ -645,17 +683,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return X
 
     def encode(self, X: Any) -> FloatArray:
-        """Return `transform` of rows whose columns are known to be those of training.
+        """Encode rows like `transform`, without checking the number and names of columns.
 
         Parameters
         ----------
         X : dataframe or array of shape (n_rows, n_features)
-            Rows.
+            Rows with the same columns as in training.
 
         Returns
         -------
         ndarray of shape (n_rows, n_encoded)
-            No cell is missing or infinite.
+            The encoded columns, without missing or infinite numbers.
         """
         X = as_table(X)
         names = column_names(X)
@@ -669,32 +707,32 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return encoded
 
     def other_values(self, X: Any) -> dict[str, list[str]]:
-        """Return the values that have no column of their own, by column of the table.
+        """Return the values that are encoded as "is other", by column of the table.
 
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_features)
-            Rows with the columns of training.
+            Rows with the same columns as in training.
 
         Returns
         -------
         dict of str to list of str
-            Values that were rare in training, or not there; only columns that have some.
+            Values that were rare or absent in training, for each column that has such values.
         """
         return self._others(X, new=False)
 
     def new_values(self, X: Any) -> dict[str, list[str]]:
-        """Return the values that no training row had, by column of the table.
+        """Return the values that were absent in training, by column of the table.
 
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_features)
-            Rows with the columns of training.
+            Rows with the same columns as in training.
 
         Returns
         -------
         dict of str to list of str
-            Those of `other_values` that are new; only columns that have some.
+            New values, for each column that has such values.
         """
         return self._others(X, new=True)
 
@@ -702,18 +740,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         X = self._checked(X)
         names, found = column_names(X), {}
         for column in self.columns_:
-            if isinstance(column, EncodedValues):
-                name = names[column.position]
-                found[name] = column.others(read_column(X, column.position, name), new=new)
+            name = names[column.position]
+            found[name] = column.others(read_column(X, column.position, name), new=new)
         return {name: values for name, values in found.items() if values}
 
     def split_dates(self, X: Any) -> dict[str, NDArray[Any]]:
-        """Return the columns of a table, with parts in place of dates: what exported models take.
+        """Return the input columns of an exported model: dates are replaced by their parts.
 
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_features)
-            Rows with the columns of training.
+            Rows with the same columns as in training.
 
         Returns
         -------
@@ -721,34 +758,35 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             The cells of ``age``, ``when (days)``, ``when (month)`` and so on.
         """
         X = self._checked(X)
+        encoded = {each.position: each for each in self.columns_}
         cells: dict[str, NDArray[Any]] = {}
         for position, name in enumerate(column_names(X)):
             column = read_column(X, position, name)
-            if name in self.dates:
-                each = self.dates[name]
-                parts = date_parts(each.times(column))
-                named = zip(each.input_names(name), each.parts, strict=True)
-                cells |= {title: parts[part] for title, part in named}
-            else:
-                cells[name] = column.cells
+            unchanged = {name: column.cells}
+            cells |= encoded[position].input_cells(column) if position in encoded else unchanged
         return cells
 
     @property
     def left_out(self) -> dict[str, str]:
-        """Why columns of the table are not encoded, by name."""
+        """The reasons for leaving columns out, by column name."""
         return {column.name: column.reason for column in self.left_out_}
 
     @property
     def identifiers(self) -> tuple[str, ...]:
-        """The columns of the table that are left out because they tell rows apart."""
+        """The columns of the table that are left out because they identify rows."""
         return tuple(column.name for column in self.left_out_ if column.identifies)
 
     @property
-    def dates(self) -> dict[str, EncodedDates]:
-        """How the columns of dates are encoded, by name."""
+    def dates(self) -> tuple[str, ...]:
+        """The columns of the table that hold dates."""
         names = _check_feature_names_in(self)
-        dates = (each for each in self.columns_ if isinstance(each, EncodedDates))
-        return {str(names[each.position]): each for each in dates}
+        return tuple(names[each.position] for each in self.columns_ if each.kind in FORMATS)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes for users on the encoding of columns."""
+        names = _check_feature_names_in(self)
+        return tuple(note for each in self.columns_ for note in each.notes(names[each.position]))
 
     @property
     def source(self) -> NDArray[np.intp]:
@@ -758,15 +796,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @property
     def is_code(self) -> NDArray[np.bool_]:
-        """Which encoded columns are codes of 0 and 1 for a value, or for a missing number."""
+        """Which encoded columns are 0/1 codes of a value or a missing number."""
         return np.array([code for column in self.columns_ for code in column.is_code])
 
     @property
     def spreads(self) -> tuple[float, ...]:
         """The divisor of each encoded column in kernels: the spread of known numbers; 1 for codes.
 
-        Two present numbers, and a present and a missing one, are then 2 apart on average in
-        squared distance; two values of a category are exactly 2 apart.
+        The mean squared distance of two known numbers, and of a known and a missing number, is
+        then 2. The squared distance of two values of a category is exactly 2.
         """
         return tuple(spread for column in self.columns_ for spread in column.spreads)
 
@@ -776,7 +814,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         input_features : array-like of str, optional
-            The names of the columns of the table, where it had none.
+            The names of the columns of the table, if it had none in training.
 
         Returns
         -------

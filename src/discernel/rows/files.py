@@ -1,8 +1,8 @@
-"""Rows of files with the same columns, read a part at a time."""
+"""A `Source` of files with the same columns, read in chunks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,27 +10,27 @@ from discernel.exceptions import InvalidInputError
 from discernel.rows.chunks import Chunk, Place
 from discernel.rows.formats import file_ending, file_stamp, import_arrow
 from discernel.rows.reading import READERS, open_table
-from discernel.rows.sources import Layout, Source, refuse_absent, rows_of_a_chunk
+from discernel.rows.sources import Layout, Source, chunk_size, refuse_absent
 
 
 class FileSource(Source):
     """Rows of files with the same columns.
 
-    Columns and their kinds are compared before anything is read. Files may have no rows, but not
-    0 bytes, and must not change once they are opened.
+    The columns and types of all files are compared before rows are read. Files may have no rows,
+    but not 0 bytes, and must not change while they are open.
 
     Parameters
     ----------
     paths : sequence of Path
-        The files: all CSV or TSV, which may be compressed, all Parquet, or all Arrow or Feather.
+        The files: all CSV or TSV (also compressed), all Parquet, or all Arrow or Feather.
     target : str, optional
-        The column that is to be predicted.
+        The column to predict.
     weights : str, optional
-        The column that says how much each row counts.
+        The column with the sample weights.
     drop : sequence of str, optional
         Columns to leave out.
     chunk_rows : int, optional
-        Rows of a chunk.
+        The number of rows per chunk.
     """
 
     def __init__(
@@ -47,8 +47,8 @@ class FileSource(Source):
         readers = {READERS.get(ending) for ending in endings}
         if len(readers) != 1 or None in readers:
             raise InvalidInputError(
-                "Files must all be CSV or TSV, which may end with .csv.gz, all be Parquet, or all "
-                f"be Arrow or Feather. Got {', '.join(sorted(endings))}."
+                "All files must be CSV or TSV (also .csv.gz and .tsv.gz), all Parquet, or all "
+                f"Arrow or Feather. Got {', '.join(sorted(endings))}."
             )
         self._stamps = {path: file_stamp(path) for path in self.paths}
         self._arrow = import_arrow()
@@ -56,22 +56,24 @@ class FileSource(Source):
         schemas = [file.types for file in self._files]
         taken = [name for name in (target, weights) if name is not None]
         refuse_absent([*taken, *drop], list(schemas[0]), str(self.paths[0]))
-        agreed = self._agreed(schemas, target)
+        agreed = self._common_types(schemas, target)
         self._types = {name: kind for name, kind in agreed.items() if name not in drop}
         self.columns = [name for name in self._types if name not in taken]
         self._layout = Layout(self.columns, len(self.columns), target, weights)
-        self.chunk_rows = rows_of_a_chunk(len(self._types), chunk_rows)
-        counts = [file.n_rows for file in self._files]
-        self.n_rows = None if None in counts else sum(n for n in counts if n is not None)
+        self.chunk_rows = chunk_size(len(self._types), chunk_rows)
+        self.n_rows = _total(file.n_rows for file in self._files)
 
     # ---- columns -----------------------------------------------------------------------------
 
-    def _agreed(self, schemas: list[dict[str, Any]], target: str | None) -> dict[str, Any]:
-        """Return the type of every column in all files, or raise an error that names the file."""
+    def _common_types(self, schemas: list[dict[str, Any]], target: str | None) -> dict[str, Any]:
+        """Return a type for each column that fits all files, or raise an error that names a file.
+
+        The target keeps the type of the first file. Integers of other columns in text files
+        become floats, because later rows may have decimals.
+        """
         first = schemas[0]
         agreed = dict(first)
         if file_ending(self.paths[0]) in (".csv", ".tsv"):
-            # A number in a text may have a decimal point later; labels are as the first ones.
             numbers = [name for name in first if self._arrow.types.is_integer(first[name])]
             agreed |= {name: self._arrow.float64() for name in numbers if name != target}
         for path, schema in zip(self.paths, schemas, strict=True):
@@ -81,18 +83,18 @@ class FileSource(Source):
                     f"{self.paths[0]} has. Add it, or leave the file out."
                 )
             for name, known in agreed.items():
-                agreed[name] = self._common(name, known, schema[name], path)
+                agreed[name] = self._common_type(name, known, schema[name], path)
         return agreed
 
-    def _common(self, name: str, known: Any, found: Any, path: Path) -> Any:
-        """Return the type that holds the cells of both."""
+    def _common_type(self, name: str, known: Any, found: Any, path: Path) -> Any:
+        """Return a type that can hold the values of two types."""
         kinds = [_kind(each, self._arrow) for each in (known, found)]
         if "nothing" in kinds:
             return found if kinds[0] == "nothing" else known
         if kinds[0] != kinds[1]:
             raise InvalidInputError(
-                f"A column must hold the same kind of things in all files. {name!r} holds "
-                f"{kinds[0]} in {self.paths[0]} and {kinds[1]} in {path}. Write one of them anew."
+                f"A column must hold the same kind of values in all files. {name!r} holds "
+                f"{kinds[0]} in {self.paths[0]} and {kinds[1]} in {path}. Convert one of them."
             )
         if found == known or kinds[0] not in ("numbers", "dates"):
             return known
@@ -102,9 +104,8 @@ class FileSource(Source):
 
     @property
     def estimated_n_rows(self) -> int | None:
-        """The rows; of CSV files about as many as their size says."""
-        found = [file.estimated_n_rows for file in self._files]
-        return None if None in found else sum(n for n in found if n is not None)
+        """The number of rows; for CSV files, an estimate from their sizes."""
+        return _total(file.estimated_n_rows for file in self._files)
 
     def chunks(self) -> Iterator[Chunk]:
         for part, file in enumerate(self._files):
@@ -119,11 +120,11 @@ class FileSource(Source):
             self._check_unchanged(file.path)
 
     def _check_unchanged(self, path: Path) -> None:
-        """Raise an error where a file is not the one that was opened."""
+        """Raise an error if a file has changed since it was opened."""
         if file_stamp(path) != self._stamps[path]:
             raise InvalidInputError(
-                f"A file must not change while its rows are read. {path} was written again after "
-                "it was opened. Start again when it is complete."
+                f"A file must not change while its rows are read. {path} was modified after it "
+                "was opened. Start again when the file is complete."
             )
 
     def __repr__(self) -> str:
@@ -131,8 +132,14 @@ class FileSource(Source):
         return f"{type(self).__name__}({self.paths[0]}{more})"
 
 
+def _total(counts: Iterable[int | None]) -> int | None:
+    """Return the sum of counts; None if one of them is unknown."""
+    known = list(counts)
+    return None if None in known else sum(filter(None, known))
+
+
 def _kind(kind: Any, arrow: Any) -> str:
-    """Return what a type holds, in words."""
+    """Return the kind of values of a pyarrow type, for error messages."""
     types = arrow.types
     if types.is_dictionary(kind):
         return _kind(kind.value_type, arrow)

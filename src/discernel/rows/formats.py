@@ -1,4 +1,4 @@
-"""Formats of files: endings, compressed text, sizes, names of columns."""
+"""File formats: extensions, compressed text, size limits, column names."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from discernel.arrays import memory_limit
 from discernel.exceptions import InvalidInputError, missing_extra
 
-#: Endings of text, which may be compressed.
+#: Extensions of text files, which may be compressed.
 _TEXT = (".csv", ".tsv")
-#: The formats of the files that can be read, by ending.
+#: The formats that can be read, by file extension.
 FORMATS = {
     **{".csv": "CSV", ".tsv": "TSV", ".parquet": "Parquet"},
     **{".arrow": "Arrow", ".feather": "Feather", ".npz": "NPZ"},
@@ -27,62 +27,65 @@ FORMATS = {
 ENDINGS = tuple(FORMATS)
 ENDINGS_IN_WORDS = f"{', '.join(ENDINGS)}, .csv.gz or .tsv.gz"
 MAX_COLUMNS = 100_000
-#: What is raised for files, or compressed text, that cannot be read.
+#: Exceptions for files or compressed text that cannot be read.
 DAMAGED = (EOFError, OSError, zlib.error)
 
 
 def is_gzipped(path: Path) -> bool:
-    """Whether a file is text that is compressed with gzip, by its name."""
+    """Whether the name of a file is that of a gzipped text file, such as ``rows.csv.gz``."""
     return path.suffix.lower() == ".gz" and Path(path.stem).suffix.lower() in _TEXT
 
 
 def file_ending(path: Path) -> str:
-    """Return the ending that says what a file holds: ``.csv`` for ``rows.csv.gz``.
+    """Return the extension that names the format: ``.csv`` for ``rows.csv.gz``.
 
     Parameters
     ----------
     path : Path
-        A file, which need not be there. Both endings of Parquet files are ``.parquet``.
+        A file, which need not exist. ``.pq`` is returned as ``.parquet``.
     """
     ending = Path(path.stem).suffix.lower() if is_gzipped(path) else path.suffix.lower()
     return ".parquet" if ending == ".pq" else ending
 
 
 def file_stem(path: Path) -> str:
-    """Return the name of a file without its ending: ``rows`` for ``rows.csv.gz``."""
+    """Return the name of a file without its extension: ``rows`` for ``rows.csv.gz``."""
     return Path(path.stem).stem if is_gzipped(path) else path.stem
 
 
 def file_stamp(path: Path, name: str | None = None) -> tuple[int, int]:
-    """Return what changes when a file does, or raise an error where it has no bytes.
+    """Return the modification time and size of a file, or raise an error if it is empty.
 
     Parameters
     ----------
     path : Path
         The file.
     name : str, optional
-        The name for the error; the path by default.
+        The name of the file for the error message; by default its path.
     """
     facts = path.stat()
     if facts.st_size == 0:
         raise InvalidInputError(
-            f"{name or path} must hold data. It is empty: 0 bytes. Write it again, or leave it out."
+            f"{name or path} must not be empty. Got 0 bytes. Write the file again, or leave it out."
         )
     return facts.st_mtime_ns, facts.st_size
 
 
 def open_bytes(path: Path) -> BinaryIO:
-    """Open a file for reading, decompressed."""
+    """Open a file for reading bytes, decompressed if its name ends with ``.gz``."""
     return gzip.open(path) if is_gzipped(path) else path.open("rb")  # type: ignore[return-value]
 
 
 def open_text(path: Path) -> TextIO:
-    """Open a file of text in UTF-8 for reading, decompressed, with the ends of its lines."""
+    """Open a UTF-8 text file for reading, decompressed, with its line endings unchanged."""
     return io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", newline="")
 
 
 def uncompressed_size(path: Path) -> int:
-    """Return the bytes of a file; of compressed text, those that its end says it has."""
+    """Return the size of a file in bytes; for compressed text, the uncompressed size.
+
+    The last four bytes of a gzip file store the uncompressed size, modulo 4 GiB.
+    """
     size = path.stat().st_size
     if not is_gzipped(path) or size < 4:
         return size
@@ -92,11 +95,11 @@ def uncompressed_size(path: Path) -> int:
 
 
 def check_file(path: Path) -> tuple[int, int]:
-    """Return what changes when the file does, or raise where it is no file we can read."""
+    """Return `file_stamp` of a file, or raise an error if it is not a readable data file."""
     if file_ending(path) not in ENDINGS:
         raise InvalidInputError(
             f"A data file must end with {ENDINGS_IN_WORDS}. Got {str(path)!r}. Save the table "
-            "as CSV, with a line of column names."
+            "as CSV, with the column names in the first line."
         )
     if not path.is_file():
         found = "is a folder" if path.is_dir() else "does not exist"
@@ -105,7 +108,7 @@ def check_file(path: Path) -> tuple[int, int]:
 
 
 def import_pandas(need: str = "Reading files needs pandas") -> Any:
-    """Return the module pandas, or raise an error that says what needs it and names the extra."""
+    """Return the module pandas, or raise an error that names the extra to install."""
     try:
         import pandas as pd
     except ImportError as error:
@@ -126,29 +129,29 @@ def import_arrow() -> Any:
 
 
 def check_size(path: Path, n_rows: int, n_columns: int) -> None:
-    """Refuse what would not fit, before it is read."""
+    """Raise an error if a table has too many columns or would not fit into memory."""
     if n_columns > MAX_COLUMNS:
         raise InvalidInputError(
             f"A file must have at most {MAX_COLUMNS:,} columns. {path.name} has {n_columns:,}, "
-            f"which as numbers take {_memory(8 * n_rows * n_columns)}. Select or sum up columns "
-            "first, or compute kernels from them and give these as precomputed."
+            f"which take {_memory(8 * n_rows * n_columns)} as numbers. Select or aggregate columns "
+            "first, or compute kernel matrices and pass them as precomputed kernels."
         )
     check_bytes(path, 8 * n_rows * n_columns)
 
 
 def check_bytes(path: Path, n_bytes: int) -> None:
-    """Refuse a table of so many bytes where it would not fit into memory."""
+    """Raise an error if a table of this size would not fit into memory three times."""
     memory = memory_limit()
-    # The table, the features made of it and one division of them are held at the same time.
+    # The table, its features and one split of the features are in memory at the same time.
     if memory is not None and 3 * n_bytes > memory:
         raise InvalidInputError(
             f"{path.name} must fit into memory three times: about {_memory(3 * n_bytes)}. This "
-            f"machine has {_memory(memory)}. Take some of the rows or columns."
+            f"machine has {_memory(memory)}. Select fewer rows or columns."
         )
 
 
 def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """Return the arrays of an NPZ file by name, or raise a clear error."""
+    """Return the arrays of an NPZ file by name, or raise an error if they cannot be read."""
     try:
         with zipfile.ZipFile(path) as archive:
             check_bytes(path, sum(member.file_size for member in archive.infolist()))
@@ -162,6 +165,7 @@ def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def _memory(n_bytes: float) -> str:
+    """Return a number of bytes with a unit."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if n_bytes < 1000:
             return f"{n_bytes:.3g} {unit}"
@@ -170,12 +174,12 @@ def _memory(n_bytes: float) -> str:
 
 
 def view_slices(views: Mapping[str, int]) -> dict[str, slice]:
-    """Return the columns of each view, of views side by side.
+    """Return a slice of columns per view, for views side by side in one table.
 
     Parameters
     ----------
     views : mapping of str to int
-        How many columns each view has, in their order.
+        The number of columns of each view, in order.
     """
     ends = list(accumulate(views.values()))
     return {
@@ -184,36 +188,36 @@ def view_slices(views: Mapping[str, int]) -> dict[str, slice]:
 
 
 def numbered_columns(sizes: Mapping[str, int]) -> tuple[str, ...]:
-    """Return names for columns that have none: ``x0``, ``x1``; of views side by side, of each.
+    """Return numbered column names, such as ``x0`` and ``x1`` for a view called ``x``.
 
     Parameters
     ----------
     sizes : mapping of str to int
-        How many columns each view has, in their order.
+        The number of columns of each view, in order.
     """
     pairs = [(view, index) for view, size in sizes.items() for index in range(size)]
     names = tuple(f"{view}{index}" for view, index in pairs)
-    if len(set(names)) < len(names):  # as of v1 and v11, which both have a v110
+    if len(set(names)) < len(names):  # as for the views v1 and v11, which would share v110
         return tuple(f"{view}[{index}]" for view, index in pairs)
     return names
 
 
 def refuse_duplicates(names: Sequence[str], path: Path) -> None:
-    """Refuse a file in which two columns have one name."""
+    """Raise an error if two columns of a file have the same name."""
     if len(set(names)) == len(names):
         return
     first: dict[str, int] = {}
     for position, name in enumerate(names, start=1):
         if name in first:
             raise InvalidInputError(
-                f"{path.name}: column names must differ. Columns {first[name]} and {position} are "
-                f"both called {name!r}. Rename one."
+                f"{path.name}: column names must be unique. Columns {first[name]} and {position} "
+                f"are both called {name!r}. Rename one."
             )
         first[name] = position
 
 
 def listed(names: Iterable[Any], limit: int = 5) -> str:
-    """Return names for a message, the first ones where there are many."""
+    """Return names for a message, at most ``limit`` of them."""
     names = list(names)
     shown = ", ".join(repr(name) for name in names[:limit])
     return shown + (f" and {len(names) - limit} more" if len(names) > limit else "")

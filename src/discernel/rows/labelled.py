@@ -1,7 +1,7 @@
-"""A user's own file to a data set: CSV, TSV, Parquet, Arrow, Feather, or an NPZ of views.
+"""Load a data set from a user's file: CSV, TSV, Parquet, Arrow, Feather, or an NPZ of views.
 
-What cannot work is refused here, before anything is fitted, with the column and the row named and
-what to do about it. Rows are counted from 1, without the line of column names.
+The content is checked before anything is fitted. Errors name the column and the row; rows are
+counted from 1, without the header.
 """
 
 from __future__ import annotations
@@ -19,43 +19,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.exceptions import InvalidInputError
-from discernel.rows.columns import NUMBER, Preparation, canonical_text, prepare_columns
+from discernel.rows.columns import NUMBER, TableSchema, canonical_text, detect_columns
 from discernel.rows.datasets import Dataset
 from discernel.rows.formats import check_file, file_stem, listed, view_slices
 from discernel.rows.reading import read_table
 
-#: Column names that are taken for the target where none is named.
+#: Column names that are recognized as the target if the user names none.
 TARGET_NAMES = ("target", "class", "label", "y")
 _SPELLED_TARGETS = [
     spelled for name in TARGET_NAMES for spelled in (name, name.capitalize(), name.upper())
 ]
-#: A target with more different fractions than this is a quantity, not a class.
+#: A target with more distinct decimal numbers than this is a quantity, not a class.
 MAX_FRACTIONS = 10
 _COMMA = re.compile(r"[+-]?\d+,\d+")
 
 
 @dataclass(frozen=True, eq=False)
 class OpenedFile:
-    """A file that was read.
+    """The data set of a file, and notes on its columns.
 
     Attributes
     ----------
     dataset : Dataset
-        The rows, as a table of numbers and categories, and labels.
-    preparation : Preparation
-        The kinds of its columns.
+        The features, as a table of numbers, dates and categories, and the labels.
+    schema : TableSchema
+        The kinds of the columns of the features.
     target : str
         The column with the labels.
     notes : tuple of str
-        How it was read, what was done, and what looks odd and is no error.
+        Notes for users: the detected format, columns left out, and possible problems.
     columns : dict of str to str
-        The use of every column of the file, in words.
+        The use of each column of the file, for users.
     identifiers : tuple of str
-        Columns that are left out because they tell rows apart and no classes.
+        Columns left out because they identify rows.
     """
 
     dataset: Dataset
-    preparation: Preparation
+    schema: TableSchema
     target: str
     notes: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -72,42 +72,41 @@ def open_file(
     numeric: Sequence[str] = (),
     digest: str | None = None,
 ) -> OpenedFile:
-    r"""Return the data set that a file holds, and what was done to its columns.
+    r"""Load the data set of a file.
 
-    Delimiter, decimal sign and line of names of a CSV file are found, and so is what each column
-    holds. Columns that number the rows, that are text of many values, or that have one value are
-    left out. Dates, categories and missing cells stay as they are: what they become is learned by
-    who fits, on the rows that train.
+    The delimiter, decimal sign and header of a CSV file, and the kinds of all columns, are
+    detected. Constant columns, columns that number the rows, and free text are left out. Dates,
+    categories and missing cells are kept; a model learns their encoding from its training rows.
 
     Parameters
     ----------
     path : str or Path
-        A CSV, TSV, Parquet, Arrow or Feather file, or an NPZ file: in this one every array of two
-        dimensions is a view, and the labels are the array ``target`` or ``y``.
+        A CSV, TSV, Parquet, Arrow or Feather file, or an NPZ file in which each two-dimensional
+        array is a view, and the array ``target`` or ``y`` holds the labels.
     target : str, optional
-        The column with the labels; where it is called target, class, label or y, it is found.
+        The column with the labels; by default the column called target, class, label or y.
     name : str, optional
-        The name of the data set; by default that of the file without its ending.
+        The name of the data set; by default the name of the file without its extension.
     drop : sequence of str
         Columns to leave out.
     categorical : sequence of str
-        Columns of numbers that are categories.
+        Columns of numbers to treat as categories.
     numeric : sequence of str
-        Columns to take as numbers; cells that are none are missing.
+        Columns to treat as numbers; other text becomes missing cells.
     digest : str, optional
-        That of the content, as `digest` returns it; another content is refused.
+        The expected digest of the content, from `digest`. Other content raises an error.
 
     Returns
     -------
     OpenedFile
-        Rows and labels, checked, and how they were made.
+        The checked features and labels, and notes on the columns.
 
     Raises
     ------
     InvalidInputError
-        If the file, or something in it, cannot be used. The message says where and what to do.
+        If the file or its content cannot be used. The message names the place and a remedy.
     MissingExtraError
-        If pandas, or pyarrow for Parquet and Arrow, is not installed.
+        If pandas or pyarrow is not installed.
 
     Examples
     --------
@@ -127,8 +126,8 @@ def open_file(
     stamp, path = check_file(path), path.resolve()
     if digest is not None and digest != _digest(str(path), stamp):
         raise InvalidInputError(
-            f"{path.name} must be as it was when the run began. Its content has changed. Start "
-            "the comparison again; what was computed from the old content is kept apart."
+            f"{path.name} must not change during a run. Its content has changed. Start the "
+            "comparison again; results for the old content are kept separately."
         )
     return _open(
         str(path),
@@ -153,7 +152,7 @@ def _digest(path: str, stamp: tuple[int, int]) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
-@lru_cache(maxsize=2)  # every cell of a plan reads its file again
+@lru_cache(maxsize=2)  # each run of a comparison opens its file again
 def _open(
     path: str,
     stamp: tuple[int, int],
@@ -168,13 +167,13 @@ def _open(
     read = read_table(Path(path), (*categorical, *labels))
     table = read.frame
     if not len(table):
-        raise InvalidInputError(f"{where} must have rows below the column names. Got none.")
+        raise InvalidInputError(f"{where} must have rows below the header. Got none.")
     target = find_target(list(table.columns), target, where)
     _check_names(table, (*drop, *categorical, *numeric), target, where)
     became = dict.fromkeys(drop, "left out: dropped") | {target: "the classes"}
     table, y, notes = rows_with_labels(table, target, where)
-    found = prepare_columns(table.drop(columns=list(became)), categorical, numeric, where)
-    kept = found.preparation.columns
+    found = detect_columns(table.drop(columns=list(became)), categorical, numeric, where)
+    kept = found.schema.columns
     n_kept = {view: len(set(columns) & set(kept)) for view, columns in read.views.items()}
     n_kept = {view: n for view, n in n_kept.items() if n}
     y.setflags(write=False)
@@ -191,7 +190,7 @@ def _open(
     became |= found.columns
     return OpenedFile(
         dataset,
-        found.preparation,
+        found.schema,
         target,
         (f"{read.how}; {found.summary}", *notes, *found.notes),
         {column: became[column] for column in read.frame.columns},
@@ -203,16 +202,16 @@ def _open(
 
 
 def find_target(columns: Sequence[str], target: str | None, where: str) -> str:
-    """Return the column with the labels, or raise a clear error.
+    """Return the name of the column with the labels, or raise an error if there is none.
 
     Parameters
     ----------
     columns : sequence of str
         The columns of a file.
     target : str or None
-        The one that is meant; None where its name says so.
+        The column that the user named; None to find it by its name, from `TARGET_NAMES`.
     where : str
-        The name of the file, for messages.
+        The name of the file, for error messages.
     """
     if target is None:
         guesses = [column for column in columns if str(column).lower() in TARGET_NAMES]
@@ -220,18 +219,19 @@ def find_target(columns: Sequence[str], target: str | None, where: str) -> str:
             return guesses[0]
         found = f"has {listed(guesses)}" if guesses else f"has {listed(columns, 8)}"
         raise InvalidInputError(
-            f"The target must be named: {where} {found}. Say which column has "
-            "the classes to predict: --target COLUMN (target=... in Python)."
+            f"The target must be named: {where} {found}. Name the column with the classes to "
+            "predict: --target COLUMN (target=... in Python)."
         )
-    for name in (target, f"column {target}"):  # a file without names has numbers for them
+    for name in (target, f"column {target}"):  # without a header, columns are numbered
         if name in columns:
             return name
     raise InvalidInputError(
-        f"The target must be a column of {where}. Got {target!r}.{_close(target, columns)}"
+        f"The target must be a column of {where}. Got {target!r}.{_suggest(target, columns)}"
     )
 
 
-def _close(name: str, columns: Sequence[str]) -> str:
+def _suggest(name: str, columns: Sequence[str]) -> str:
+    """Return a sentence with similar column names, or with the existing ones."""
     lower = {str(column).lower(): column for column in columns}
     close = [lower[found] for found in get_close_matches(name.lower(), list(lower), n=3)]
     if close:
@@ -240,21 +240,22 @@ def _close(name: str, columns: Sequence[str]) -> str:
 
 
 def _check_names(table: Any, names: Iterable[str], target: str, where: str) -> None:
+    """Raise an error if a column that the user named does not exist, or is the target."""
     for name in names:
         if name not in table.columns:
             raise InvalidInputError(
-                f"Columns to drop or to encode must be columns of {where}. Got {name!r}."
-                f"{_close(name, list(table.columns))}"
+                f"The columns of drop, categorical and numeric must be in {where}. Got {name!r}."
+                f"{_suggest(name, list(table.columns))}"
             )
         if name == target:
             raise InvalidInputError(
-                f"{name!r} is the target: it can be neither dropped nor encoded. Name another "
-                "target, or leave it out of drop and categorical."
+                f"The target {name!r} must not be in drop, categorical or numeric. Remove it "
+                "there, or name another target."
             )
 
 
 def rows_with_labels(table: Any, target: str, where: str) -> tuple[Any, NDArray[Any], list[str]]:
-    """Return the rows that have a label, the labels, whole numbers or else text, and notes.
+    """Return the rows with labels, the labels as integers or text, and notes for users.
 
     Parameters
     ----------
@@ -263,7 +264,7 @@ def rows_with_labels(table: Any, target: str, where: str) -> tuple[Any, NDArray[
     target : str
         The column with the labels.
     where : str
-        The name of the table, for messages.
+        The name of the table, for error messages.
     """
     absent, notes = table[target].isna(), []
     if absent.any():
@@ -272,8 +273,8 @@ def rows_with_labels(table: Any, target: str, where: str) -> tuple[Any, NDArray[
         table = table[~absent].reset_index(drop=True)
     if not len(table):
         raise InvalidInputError(
-            f"The target must hold classes. Column {target!r} of {where} is empty. Name another "
-            "target."
+            f"The target must hold classes. Column {target!r} of {where} has no values. Name "
+            "another target."
         )
     y = _classes(canonical_text(table[target]), target, where)
     classes = np.unique(y)
@@ -286,18 +287,18 @@ def rows_with_labels(table: Any, target: str, where: str) -> tuple[Any, NDArray[
 
 
 def _classes(texts: NDArray[Any], target: str, where: str) -> NDArray[Any]:
-    """Return labels as whole numbers where all are that and 64 bits hold them, else as text."""
+    """Return labels as 64-bit integers if possible, or else as text."""
     values = set(texts)
     if all(_COMMA.fullmatch(text) or NUMBER.fullmatch(text) for text in values):
         values = {text.replace(",", ".") for text in values}
     if all(NUMBER.fullmatch(text) for text in values):
         whole = not any("." in text for text in values)
-        # Whole numbers may count people or digits, but hardly with less than three rows each.
+        # Integers may be class labels, but hardly with fewer than three rows each.
         if len(values) > (max(20, len(texts) // 3) if whole else MAX_FRACTIONS):
             numbers = [float(text) for text in values]
             raise InvalidInputError(
                 f"The target must hold classes. Column {target!r} of {where} holds {len(values)} "
-                f"different numbers, from {min(numbers):g} to {max(numbers):g}: a quantity. Divide "
+                f"distinct numbers, from {min(numbers):g} to {max(numbers):g}: a quantity. Divide "
                 "it into classes, or predict it with discernel.MultipleKernelRidge."
             )
         if whole and all(-(2**63) <= int(text) < 2**63 for text in values):
@@ -305,6 +306,6 @@ def _classes(texts: NDArray[Any], target: str, where: str) -> NDArray[Any]:
     elif len(values) > max(20, len(texts) // 2):
         raise InvalidInputError(
             f"The target must hold classes. Column {target!r} of {where} holds {len(values)} "
-            f"different texts in {len(texts)} rows. Name another target."
+            f"distinct texts in {len(texts)} rows. Name another target."
         )
     return texts.astype(str)

@@ -1,4 +1,4 @@
-"""The way in: from paths, patterns, arrays, dataframes and chunks to a source of rows."""
+"""`open_rows`: make a `Source` from paths, patterns, arrays, dataframes or chunks."""
 
 from __future__ import annotations
 
@@ -27,34 +27,37 @@ def open_rows(
     drop: Sequence[str] = (),
     chunk_rows: int | None = None,
 ) -> Source:
-    """Open rows that need not fit into memory, for ``fit`` and ``predict``.
+    """Open rows that may be larger than memory, for ``fit`` and ``predict``.
 
-    Only the column names and types are read at this point.
+    Only the names and types of the columns are read at this point.
 
     Parameters
     ----------
     rows : str, path, list of them, array, dataframe, Dask collection, list of chunks or callable
-        Files that end with ``.parquet``, ``.csv``, ``.tsv``, ``.csv.gz``, ``.tsv.gz``, ``.arrow``
-        or ``.feather``: one, several, a folder of them or a pattern such as ``"data/*.parquet"``.
-        Delimiter, decimal sign and line of names are found. An ``.npz`` file, which is read whole,
-        or an ``.npy`` file, which is mapped into memory. An
-        array, perhaps a ``np.memmap``, a sparse matrix or a dataframe. A list of chunks, or a
-        function that returns an iterator of chunks, each of which is X, (X, y), (X, y, weights) or
-        a dataframe. A Dask array or dataframe, whose partitions are the chunks.
+        One of:
+
+        - files that end with ``.parquet``, ``.csv``, ``.tsv``, ``.csv.gz``, ``.tsv.gz``,
+          ``.arrow`` or ``.feather``: one file, several, a folder, or a pattern such as
+          ``"data/*.parquet"``. The delimiter, decimal sign and header of text files are detected;
+        - an ``.npz`` file, which is read into memory, or an ``.npy`` file, which is memory-mapped;
+        - an array (also ``np.memmap``), a sparse matrix or a dataframe;
+        - a list of chunks, or a function that returns an iterator of chunks. A chunk is X, (X, y),
+          (X, y, weights) or a dataframe;
+        - a Dask array or dataframe, whose partitions are the chunks.
     target : str or array-like of shape (n_samples,), optional
-        The column that is to be predicted; of arrays, y itself. Rows to predict need none.
+        The column to predict, or y if the rows are an array. Not needed for rows to predict.
     weights : str or array-like of shape (n_samples,), optional
-        How much each row counts: a column, or of arrays the numbers themselves.
+        The column with the sample weights, or an array of weights if the rows are an array.
     drop : sequence of str, optional
         Columns of files and dataframes to leave out.
     chunk_rows : int, optional
-        The most rows that are held at a time; fewer where the machine has little memory. The
-        result does not depend on it, but for rounding.
+        The maximum number of rows in memory at a time; reduced if memory is small. It affects
+        results only by rounding.
 
     Returns
     -------
     Source
-        To be given to ``fit``, ``predict`` or ``predict_proba`` in place of X.
+        The rows, accepted by ``fit``, ``predict`` and ``predict_proba`` as X.
 
     Examples
     --------
@@ -70,8 +73,8 @@ def open_rows(
     """
     if isinstance(rows, Source):
         return rows
-    if isinstance(rows, (str, PathLike)) or _are_paths(rows):
-        return _open_files(rows, target, weights, drop, chunk_rows)
+    if given := _as_paths(rows):
+        return _open_files(find_files(given), target, weights, drop, chunk_rows)
     if is_dask(rows):
         from discernel.rows.dask import DaskSource
 
@@ -81,20 +84,19 @@ def open_rows(
         return ChunkSource(rows, target, weights, drop)
     if is_frame(rows):
         return _open_frame(rows, target, weights, drop, chunk_rows)
-    X = rows if is_sparse(rows) or isinstance(rows, np.ndarray) else np.asarray(rows)
+    X = rows if is_sparse(rows) else np.asanyarray(rows)  # np.memmap stays what it is
     return ArraySource(X, target, weights, chunk_rows=chunk_rows)
 
 
-def _are_paths(rows: Any) -> bool:
-    return (
-        isinstance(rows, (list, tuple))
-        and len(rows) > 0
-        and all(isinstance(each, (str, PathLike)) for each in rows)
-    )
+def _as_paths(rows: Any) -> list[str]:
+    """Return a path, or a list of paths, as a list of strings; an empty list for other rows."""
+    given = rows if isinstance(rows, (list, tuple)) else [rows]
+    are_paths = all(isinstance(each, (str, PathLike)) for each in given)
+    return [str(each) for each in given] if are_paths else []
 
 
 def _are_chunks(rows: Any, target: Any) -> bool:
-    """Whether a list is one of chunks, and not of rows, which are lists of numbers."""
+    """Whether a list holds chunks, rather than rows as lists of numbers."""
     if isinstance(rows, Iterator):
         return True
     labelled = target is None or isinstance(target, str)
@@ -102,7 +104,7 @@ def _are_chunks(rows: Any, target: Any) -> bool:
 
 
 def _is_chunk(given: Any) -> bool:
-    """Whether a chunk is given: rows of two dimensions, or a tuple that begins with such rows."""
+    """Whether an object is a chunk: a two-dimensional table, or a tuple that begins with one."""
     X = given[0] if isinstance(given, tuple) else given
     if is_frame(X) or is_sparse(X):
         return True
@@ -123,16 +125,15 @@ def _open_frame(
 
 
 def _open_files(
-    rows: Any, target: Any, weights: Any, drop: Sequence[str], chunk_rows: int | None
+    paths: list[Path], target: Any, weights: Any, drop: Sequence[str], chunk_rows: int | None
 ) -> Source:
-    paths = _found(rows)
     if paths[0].suffix.lower() == ".npy":
         if len(paths) > 1:
             raise InvalidInputError(
-                f"Of .npy files one is taken. Got {len(paths)}. Give a list of arrays, each "
-                "np.load(path, mmap_mode='r')."
+                f"Only one .npy file can be opened at a time. Got {len(paths)}. Pass a list of "
+                "arrays instead, each np.load(path, mmap_mode='r')."
             )
-        y, numbers = (_loaded(each) for each in (target, weights))
+        y, numbers = (_load_array(each) for each in (target, weights))
         X = np.load(paths[0], mmap_mode="r")
         return ArraySource(X, y, numbers, chunk_rows=chunk_rows, name=str(paths[0]))
     if file_ending(paths[0]) == ".npz" and len(paths) == 1:
@@ -140,24 +141,28 @@ def _open_files(
     for what, given in (("target", target), ("weights", weights)):
         if given is not None and not isinstance(given, str):
             raise InvalidInputError(
-                f"The {what} of files must be the name of a column. Got {type(given).__name__}."
+                f"For files, {what} must be the name of a column. Got {type(given).__name__}."
             )
     return FileSource(paths, target, weights=weights, drop=drop, chunk_rows=chunk_rows)
 
 
-def _loaded(given: Any) -> Any:
-    if isinstance(given, (str, PathLike)):
-        return np.load(given, mmap_mode="r")
-    return given
+def _load_array(given: Any) -> Any:
+    """Return labels or weights; an .npy file with them is memory-mapped."""
+    return np.load(paths[0], mmap_mode="r") if (paths := _as_paths(given)) else given
 
 
-def _found(rows: Any) -> list[Path]:
-    """Return the files that a path, a folder, a pattern or a list of these stands for, sorted."""
-    given = [rows] if isinstance(rows, (str, PathLike)) else list(rows)
-    return [path for each in given for path in _found_one(str(each))]
+def find_files(given: Sequence[str]) -> list[Path]:
+    """Return the files that match paths, folders or patterns, sorted for each of them.
+
+    Parameters
+    ----------
+    given : sequence of str
+        Paths of files or folders, or patterns.
+    """
+    return [path for each in given for path in _find_one(each)]
 
 
-def _found_one(given: str) -> list[Path]:
+def _find_one(given: str) -> list[Path]:
     path = Path(given)
     if path.is_file():
         return [path]
@@ -165,14 +170,14 @@ def _found_one(given: str) -> list[Path]:
         within = [each for each in sorted(path.rglob("*")) if each.is_file()]
     else:
         within = [Path(each) for each in sorted(glob.glob(given, recursive=True))]
-    # Names that begin so are those of logs and marks, as Spark leaves them.
+    # Spark and others write logs and markers whose names begin with a dot or an underscore.
     seen = [each for each in within if each.is_file() and each.name[0] not in "._"]
     kinds = {file_ending(each) for each in seen} & set(ENDINGS)
     if path.is_dir() and kinds:
         seen = [each for each in seen if file_ending(each) in kinds]
     if not seen:
         raise InvalidInputError(
-            "Rows must be a file, a folder of files such as Parquet or CSV, or a pattern that fits "
-            f"some. Got {given!r}, where there is none."
+            "Rows must be a file, a folder of data files such as Parquet or CSV, or a pattern that "
+            f"matches files. Found no files for {given!r}."
         )
     return seen

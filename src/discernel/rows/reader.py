@@ -1,4 +1,4 @@
-"""From rows as users have them to rows as kernels take them, checked."""
+"""Check and convert the user's rows to rows for kernels."""
 
 from __future__ import annotations
 
@@ -34,45 +34,47 @@ from discernel.rows.cells import (
 from discernel.rows.encoder import TableEncoder
 from discernel.rows.views import refuse_views
 
-#: What scikit-learn says of cells that kernels of numbers do not take.
+#: scikit-learn's messages for missing cells and text.
 _REFUSED = "Input X contains NaN|could not convert string"
-#: What is said of missing cells instead: scikit-learn names estimators of its own.
+#: Replaces scikit-learn's message for missing cells, which recommends its own estimators.
 _MISSING_REFUSED = (
-    "Input X contains NaN. Kernels must see numbers, none of them missing; the column {column!r} "
-    "has NaN in row {row}. Give WhereKnown(kernel) of discernel.kernels in place of the kernel, "
-    "which fills single cells by medians and ignores columns that a row lacks altogether, or fill "
-    "the cells in before, for example with SimpleImputer() in a Pipeline."
+    "Input X contains NaN. These kernels need numbers without missing cells; the column {column!r} "
+    "has NaN in row {row}. Use WhereKnown(kernel) of discernel.kernels, which replaces single "
+    "missing cells by medians and ignores sources that a row lacks; or impute missing cells first, "
+    "for example with SimpleImputer() in a Pipeline."
 )
 
 
 @dataclass(frozen=True)
 class RowReader:
-    """From new rows, as users have them, to rows as the kernels of a model take them.
+    """Checks new rows of the user and converts them to rows for the kernels of a model.
 
     Attributes
     ----------
     estimator : str
-        The name of the class that was fitted, for messages.
+        The name of the estimator's class, for error messages.
     kernels : list of Kernel
-        The kernels, with all that depends on training rows fixed.
+        The kernels, resolved on the training rows.
     n_features : int or None
-        The number of columns; None for rows that only a user's own kernels understand.
+        The number of columns; None for rows of objects, which only custom kernels accept.
     names : ndarray of str or None
-        The names of the columns, where these are text.
+        The names of the columns; None if they are not text.
     labels : tuple
-        The names of the columns, where these are no text.
+        The names of the columns if they are not text; otherwise empty.
     takes_tables : bool
         Whether rows may have categories, text and missing cells.
     encoder : TableEncoder or None
-        The encoder of tables; None where training rows were numbers.
+        The encoder of tables; None if the training rows were numbers.
     medians : ndarray of shape (n_features,) or None
-        Fill values of missing cells, where training rows were numbers without any.
+        Replacements of missing cells in new rows, if the training rows were numbers without
+        missing cells.
     is_number : tuple of bool or None
-        Which columns held numbers; None where all did.
+        Which columns held numbers in training; None if all did.
     n_matrices : int
-        How many matrices are given for X, where X is matrices.
+        The number of matrices, for precomputed kernels.
     present : tuple of ndarray and int, or None
-        Which rows of given training matrices have weight, and how many there are; None: all.
+        The positions of training rows with positive weight, and the number of all training rows,
+        for precomputed kernels; None if all rows have positive weight.
     """
 
     estimator: str
@@ -89,11 +91,11 @@ class RowReader:
 
     @property
     def given_columns(self) -> NDArray[np.intp]:
-        """The column that was given which each column that kernels take is of."""
+        """The position of the user's column for each column of the kernels' rows."""
         return np.arange(self.n_features or 0) if self.encoder is None else self.encoder.source
 
     def with_columns(self, X: Any) -> RowReader:
-        """Return the reader with number and names of the columns of training rows."""
+        """Return a copy with the number and names of the columns of training rows."""
         return replace(
             self,
             n_features=_count_columns(X),
@@ -102,18 +104,18 @@ class RowReader:
         )
 
     def read(self, X: Any) -> Any:
-        """Return new rows as the kernels take them, or raise a clear error.
+        """Return new rows converted for the kernels, or raise an error if they do not fit.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
-            New rows.
+            The new rows.
         """
         if self.takes_plain and type(X) is np.ndarray and self._is_plain(X):
             return X
         X = on_host(X)
         if self.present is not None:
-            X = self._of_present(X, *self.present)
+            X = self._select_present(X, *self.present)
         if (encoder := self._encoder_for(X)) is not None:
             X = as_table(X)
             self.check_columns(X)
@@ -129,12 +131,13 @@ class RowReader:
 
     @cached_property
     def takes_plain(self) -> bool:
-        """Whether arrays of finite numbers are taken as they are."""
+        """Whether arrays of finite numbers need no conversion."""
         whole = self.encoder is None and self.present is None and self.is_number is None
         special = any(kernel.precomputed or kernel.takes_missing for kernel in self.kernels)
         return whole and self.names is None and self.n_features is not None and not special
 
     def _is_plain(self, X: NDArray[Any]) -> bool:
+        """Whether an array has the right type and shape, and only numbers in range."""
         if X.dtype != np.float64 or X.ndim != 2 or X.shape[1] != self.n_features or not len(X):
             return False
         # Comparisons with NaN are False.
@@ -143,7 +146,7 @@ class RowReader:
     def _checked(self, X: Any) -> Any:
         is_number = self.is_number
         if is_number is None and is_mixed_table(X, self.kernels):
-            is_number = (True,) * X.shape[1]  # the column that holds other things is named
+            is_number = (True,) * X.shape[1]  # so that the error names the column
         if is_number is not None or is_frame(X):
             self.check_columns(X)
         else:
@@ -157,28 +160,29 @@ class RowReader:
         return rows
 
     def _encoder_for(self, X: Any) -> TableEncoder | None:
-        """Return what turns new rows into numbers; None where they are numbers already."""
+        """Return the encoder of new rows; None if they are numbers."""
         if self.encoder is not None or self.medians is None or is_plain(X):
             return self.encoder
         return TableEncoder.filling(self.medians)
 
-    def _of_present(self, X: Any, present: NDArray[np.intp], n_given: int) -> Any:
+    def _select_present(self, X: Any, present: NDArray[np.intp], n_given: int) -> Any:
+        """Return the columns of precomputed kernels for training rows with positive weight."""
         if np.ndim(X) < 2 or np.shape(X)[1] != n_given:
             raise InvalidInputError(
-                "Precomputed kernels must be given between new rows and all training rows, here "
-                f"{n_given}, also those of weight 0. Got shape {np.shape(X)}."
+                f"Precomputed kernels must be between new rows and all {n_given} training rows, "
+                f"including rows of weight 0. Got shape {np.shape(X)}."
             )
         return np.asarray(X)[:, present]
 
     # ---- columns -----------------------------------------------------------------------------
 
     def check_columns(self, X: Any) -> None:
-        """Raise where columns are not those of training: their number, their names, their order.
+        """Raise an error if the number, names or order of columns differ from training.
 
         Parameters
         ----------
         X : dataframe or array of shape (n_rows, n_columns)
-            New rows.
+            The new rows.
         """
         self._check_names(X)
         self._check_count(X)
@@ -193,7 +197,7 @@ class RowReader:
             )
 
     def _check_names(self, X: Any) -> None:
-        """Check names of text, and say about them what scikit-learn says."""
+        """Check column names that are text, with the messages of scikit-learn."""
         names, given = self.names, _get_feature_names(X)
         if names is None and given is None:
             return
@@ -227,26 +231,26 @@ def check_rows(
     n_matrices: int | None = None,
     is_number: Sequence[bool] | None = None,
 ) -> Any:
-    """Return rows as kernels take them, or raise a clear error.
+    """Return rows converted for kernels, or raise an error if the kernels do not accept them.
 
     Parameters
     ----------
     X : array-like of shape (n_rows, n_features)
-        Rows, or kernels between rows.
+        Rows, or precomputed kernels between rows.
     kernels : list of Kernel
-        The kernels that take the rows.
+        The kernels.
     estimator : str
-        The name of a class, for messages.
+        The name of the estimator's class, for error messages.
     n_matrices : int, optional
-        How many matrices new rows must have; None in training, which takes two rows at least.
+        The number of matrices of new rows; None in training, which needs at least two rows.
     is_number : sequence of bool, optional
-        Which columns held numbers in training, of rows that are a table; found out by default.
+        Which columns of a table held numbers in training; detected by default.
 
     Returns
     -------
     ndarray, CSR or Table
-        Numbers or matrices; columns of numbers beside columns of other things; or objects, of
-        which kernels take a row as it is.
+        An array of numbers or matrices, a sparse matrix, a `Table` of numbers and other columns,
+        or an array of objects for custom kernels.
     """
     options: dict[str, Any] = {
         "dtype": np.float64,
@@ -264,9 +268,9 @@ def check_rows(
     if any(kernel.precomputed for kernel in kernels):
         if not all(kernel.precomputed for kernel in kernels):
             raise InvalidInputError(
-                "Precomputed kernels must not be mixed with kernels of rows: X is either a stack "
-                f"of matrices or rows. Got {kernel_names(kernels)}. Compute the others too, with "
-                "kernel(X), and stack all of them."
+                "Precomputed kernels must not be mixed with other kernels: X is either a stack of "
+                f"matrices or rows. Got {kernel_names(kernels)}. Compute the matrices of the other "
+                "kernels with kernel(X), and stack all matrices."
             )
         return check_array(stack_matrices(X, n_matrices), allow_nd=True, **options)
     rows = check_array(X, accept_sparse="csr", **options)
@@ -277,7 +281,7 @@ def check_rows(
 
 @contextmanager
 def hint(X: Any, takes_tables: bool) -> Iterator[None]:
-    """Add advice to errors about missing cells and text; name numbers that are too large."""
+    """Add advice to scikit-learn's errors about missing cells, text and too large numbers."""
     try:
         yield
     except OverflowError:
@@ -295,18 +299,18 @@ def hint(X: Any, takes_tables: bool) -> Iterator[None]:
 
 
 def missing_allowed(kernels: list[Kernel]) -> bool | str:
-    """Return what scikit-learn's checks are told about missing cells."""
+    """Return the value of ``ensure_all_finite`` for scikit-learn's checks."""
     return "allow-nan" if any(kernel.takes_missing for kernel in kernels) else True
 
 
 def check_kernels_take(kernels: list[Kernel], X: Any) -> None:
-    """Raise a clear error where a kernel cannot take what stands in its columns."""
+    """Raise an error if a kernel does not accept the values in its columns."""
     for kernel in kernels:
         kernel.check_rows(X)
 
 
 def check_range(rows: Any, given: Any) -> None:
-    """Raise an error that names the column of a number that is too large."""
+    """Raise an error that names the column if a number is too large."""
     numbers: Any = rows.numbers if isinstance(rows, Table) else rows
     numbers = numbers.data if is_sparse(numbers) else numbers
     if numbers.dtype != object and not are_in_range(numbers):
@@ -314,30 +318,30 @@ def check_range(rows: Any, given: Any) -> None:
 
 
 def _refuse_large(X: Any) -> None:
-    """Raise an error that names the first number that is too large, if there is one."""
+    """Raise an error that names the first too large number, if there is one."""
     if found := find_number(X, out_of_range):
         raise number_out_of_range(*found)
 
 
 def stack_matrices(X: Any, n_expected: int | None = None) -> Any:
-    """Return matrices as one array, kernels last, or raise an error that says how to stack them.
+    """Return matrices as one array with kernels on the last axis, or raise an error.
 
     Parameters
     ----------
     X : array-like
-        Matrices.
+        The matrices.
     n_expected : int, optional
-        How many there are for new rows, as in training; None in training.
+        The number of matrices in training; None in training.
     """
     if isinstance(X, (list, tuple)):
         try:
             X = np.asarray(X)
         except ValueError as error:
             raise InvalidInputError(
-                "Precomputed kernels must be matrices of one shape, of the same rows. Got a list "
-                f"of which NumPy says: {error} Stack them by np.stack(matrices, axis=-1)."
+                "Precomputed kernels must be matrices of the same rows, with one shape. NumPy: "
+                f"{error} Stack matrices with np.stack(matrices, axis=-1)."
             ) from error
-    shape: tuple[int, ...] = getattr(X, "shape", ())
+    shape = np.shape(X)
     wanted = "(n_samples, n_samples) or (n_samples, n_samples, n_kernels)"
     is_right = len(shape) not in (2, 3) or shape[0] == shape[1]
     if n_expected is not None:
@@ -346,17 +350,17 @@ def stack_matrices(X: Any, n_expected: int | None = None) -> Any:
     if is_right:
         return X
     raise InvalidInputError(
-        f"Precomputed kernels must be given as {wanted}, the kernels last. Got {shape}. A list of "
-        "matrices becomes that by np.stack(matrices, axis=-1), a stack with the kernels first by "
-        "np.moveaxis(stack, 0, -1)."
+        f"Precomputed kernels must have the shape {wanted}. Got {shape}. Stack a list of matrices "
+        "with np.stack(matrices, axis=-1); convert a stack with the kernels on the first axis "
+        "with np.moveaxis(stack, 0, -1)."
     )
 
 
 def is_mixed_table(X: Any, kernels: list[Kernel]) -> bool:
-    """Whether X is a table with other things than numbers, which kernels take column by column."""
+    """Whether X is a table with columns other than numbers, from which kernels take columns."""
     if isinstance(X, np.ndarray):
-        # Where all kernels take any rows, and none picks columns, they get them whole; where none
-        # takes any, scikit-learn's own checks say what is wrong.
+        # If all kernels accept any rows and none selects columns, they get whole rows. If no
+        # kernel accepts any rows, scikit-learn's checks raise the error.
         able = [kernel.takes_any_rows for kernel in kernels]
         whole = all(able) and all(kernel.source is None for kernel in kernels)
         return any(able) and not whole and is_mixed(X)
@@ -364,7 +368,7 @@ def is_mixed_table(X: Any, kernels: list[Kernel]) -> bool:
 
 
 def are_objects(X: Any, kernels: list[Kernel]) -> bool:
-    """Whether rows are of a kind that only the user's own kernels understand."""
+    """Whether rows are objects, which only custom kernels accept."""
     if not all(kernel.takes_any_rows for kernel in kernels):
         return False
     if is_frame(X) or is_sparse(X):
@@ -378,7 +382,7 @@ def are_objects(X: Any, kernels: list[Kernel]) -> bool:
 def _count_columns(X: Any) -> int | None:
     try:
         return int(_num_features(X))
-    except TypeError:  # what has no columns
+    except TypeError:  # objects without columns
         return None
 
 

@@ -1,4 +1,4 @@
-"""Files to tables, whole or a part at a time: CSV, TSV, Parquet, Arrow, Feather, NPZ of views."""
+"""Read tables from files, whole or in chunks: CSV, TSV, Parquet, Arrow, Feather, NPZ of views."""
 
 from __future__ import annotations
 
@@ -29,45 +29,45 @@ from discernel.rows.formats import (
 
 
 class TableFile(Protocol):
-    """A file of rows: what its columns hold, and its rows, all at once or a part at a time."""
+    """An open file with a table: the types of its columns, and its rows, whole or in chunks."""
 
     path: Path
 
     @property
     def types(self) -> dict[str, Any]:
-        """The type of every column, as pyarrow has it; of text, by the first rows."""
+        """The pyarrow type of each column; for CSV, inferred from the first rows."""
 
     @property
     def n_rows(self) -> int | None:
-        """How many rows there are; None where they are not counted."""
+        """The number of rows; None if unknown."""
 
     @property
     def estimated_n_rows(self) -> int | None:
-        """About how many rows there are; None where nothing says so."""
+        """An estimate of the number of rows; None if unknown."""
 
     @property
     def how(self) -> str:
-        """How the file was read, in words."""
+        """The detected format of a text file, for users; empty for other files."""
 
     def parts(self, types: Mapping[str, Any], n_rows: int) -> Iterator[Any]:
-        """Yield tables of at most so many rows, with the columns of ``types``."""
+        """Yield tables of at most ``n_rows`` rows, with the columns of ``types``."""
 
     def read(self) -> Any:
-        """Return the table of all rows, of pyarrow."""
+        """Return all rows as a pyarrow Table."""
 
 
 @dataclass(frozen=True, eq=False)
 class ReadTable:
-    """A table as a file has it.
+    """The content of a file.
 
     Attributes
     ----------
     frame : DataFrame
         All columns.
     how : str
-        How it was read, in words.
+        The format of the file, for users, such as "CSV, delimiter ';'".
     views : dict of str to tuple of str
-        The columns of each view; empty where there is one only.
+        The columns of each view; empty for a single view.
     """
 
     frame: Any
@@ -80,7 +80,7 @@ def open_table(
     as_text: Collection[str] = (),
     known: Sequence[Sequence[str]] = (),
 ) -> TableFile:
-    """Return the reader of a CSV, TSV, Parquet, Arrow or Feather file, by its ending.
+    """Open a CSV, TSV, Parquet, Arrow or Feather file, by its extension.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def open_table(
     as_text : collection of str
         Columns to read as text; see `read_table`.
     known : sequence of sequence of str
-        Names of columns that a file without a line of names may have.
+        Lists of column names; see `read_table`.
     """
     if file_ending(path) in (".csv", ".tsv"):
         return DelimitedFile(path, as_text, known)
@@ -101,17 +101,18 @@ def read_table(
     as_text: Collection[str] = (),
     known: Sequence[Sequence[str]] = (),
 ) -> ReadTable:
-    """Return all columns of a file, and how it was read.
+    """Read all rows and columns of a file.
 
     Parameters
     ----------
     path : Path
         The file.
     as_text : collection of str
-        Columns of labels, categories or names, if they are there. Whole numbers are read as text,
-        since in a column with gaps they would lose digits.
+        Columns of labels, categories or identifiers to read as text; names that the file does not
+        have are ignored. As floats, long integers in columns with missing cells would lose digits.
     known : sequence of sequence of str
-        Names of columns that a file without a line of names may have, all at once.
+        Lists of column names for a CSV file without a header. The first list with as many names
+        as the file has columns is used.
     """
     check_file(path)
     if file_ending(path) == ".npz":
@@ -130,18 +131,18 @@ def read_table(
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """Raise errors that name the file."""
+    """Convert errors of pyarrow to errors that name the file."""
     try:
         yield
     except (import_arrow().ArrowException, OSError) as error:
         said = str(error).splitlines()[0].rstrip(".")
         raise InvalidInputError(
-            f"{path.name} must be a file of the kind {FORMATS[file_ending(path)]}. Got: {said}."
+            f"{path.name} must be a valid {FORMATS[file_ending(path)]} file. pyarrow: {said}."
         ) from error
 
 
 def _columns(path: Path, schema: Any) -> dict[str, Any]:
-    """Return the types of the columns, without those that are the index of a dataframe."""
+    """Return the types of the columns, without stored indices of pandas DataFrames."""
     refuse_duplicates(schema.names, path)
     stored = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
     index = {name for name in stored.get("index_columns", []) if isinstance(name, str)}
@@ -206,7 +207,7 @@ class ArrowFile:
                 try:
                     file.seek(0)
                     stored = batches = ipc.open_stream(file)
-                except self._pa.ArrowInvalid:  # of the first version of Feather
+                except self._pa.ArrowInvalid:  # the first version of Feather
                     stored = feather.read_table(self.path, memory_map=False)
                     batches = stored.to_batches()
             yield stored.schema, batches
@@ -225,7 +226,7 @@ class ArrowFile:
         return table.select(list(self.types))
 
 
-#: The readers of files by their endings.
+#: The classes that read files, by file extension.
 READERS: dict[str, Callable[[Path], TableFile]] = {
     **{".csv": DelimitedFile, ".tsv": DelimitedFile, ".parquet": ParquetFile},
     **{".arrow": ArrowFile, ".feather": ArrowFile},
@@ -256,8 +257,8 @@ def _read_npz(path: Path) -> ReadTable:
 def _check_arrays(path: Path, arrays: Mapping[str, Any], views: Mapping[str, Any]) -> None:
     if not views:
         raise InvalidInputError(
-            f"{path.name} must hold an array of rows and columns for each view, and a target. Got "
-            f"{ {name: array.shape for name, array in arrays.items()} }."
+            f"{path.name} must hold a two-dimensional array for each view, and a target. Got the "
+            f"shapes { {name: array.shape for name, array in arrays.items()} }."
         )
     check_size(path, 1, sum(array.shape[1] for array in views.values()))
     deep = [name for name, array in arrays.items() if array.ndim not in (1, 2)]

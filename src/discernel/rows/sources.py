@@ -1,4 +1,4 @@
-"""Rows that need not be in memory together, a chunk at a time, as often as wanted."""
+"""Sources: rows in chunks, for data larger than memory, which can be read repeatedly."""
 
 from __future__ import annotations
 
@@ -21,26 +21,27 @@ from discernel.rows.chunks import (
     as_labels,
     as_weights,
     check_lengths,
+    take_rows,
 )
 from discernel.rows.formats import listed
 
 State = TypeVar("State")
 Result = TypeVar("Result")
 
-#: A chunk is no larger than this, nor than this share of the memory of the machine.
+#: Limits of the size of a chunk, in bytes and as a fraction of the machine's memory.
 _CHUNK_BYTES, _CHUNK_SHARE = 2**25, 1 / 64
 _MOST_ROWS = 2**14
 
 
 class Source(ABC):
-    """Rows, a chunk at a time; `chunks` may be called again and begins anew.
+    """Rows in chunks. Each call of `chunks` starts again at the first row.
 
     Attributes
     ----------
     n_rows : int or None
-        How many rows there are; None where nobody has counted.
+        The number of rows; None if unknown.
     columns : list of str or None
-        The names of the columns of X; None where they have none.
+        The names of the columns of X; None for arrays.
     """
 
     n_rows: int | None = None
@@ -48,15 +49,15 @@ class Source(ABC):
 
     @property
     def estimated_n_rows(self) -> int | None:
-        """About how many rows there are, for showing progress."""
+        """An estimate of the number of rows, for progress bars; None if unknown."""
         return self.n_rows
 
     @abstractmethod
     def chunks(self) -> Iterator[Chunk]:
-        """Yield all rows, from the first on."""
+        """Yield all rows in chunks, in order."""
 
     def map(self, work: Callable[[Chunk], Result]) -> Iterator[Result]:
-        """Yield what work makes of every chunk that has rows, in their order.
+        """Yield the result of a function for each chunk with rows, in order.
 
         Parameters
         ----------
@@ -66,15 +67,15 @@ class Source(ABC):
         return (work(chunk) for chunk in self.chunks() if chunk.n_rows)
 
     def reduce(self, reduction: Reduction[State], report: Report | None = None) -> State:
-        """Return what is summed up over all chunks.
+        """Return the state of a reduction over all chunks.
 
         Parameters
         ----------
         reduction : Reduction
-            The summary. Here one chunk after another is added, as long as there is time;
-            where chunks lie on several machines, sums of each are merged.
+            The summary to compute. Chunks are added one by one until the last chunk or the
+            deadline. Sources on several machines merge one state per machine.
         report : callable, optional
-            Told how many rows are done, after every chunk.
+            Called with the number of rows done, after each chunk.
         """
         state, done = reduction.start(), 0
         can_end = getattr(reduction, "can_end", None)
@@ -94,20 +95,20 @@ class Source(ABC):
     def no_rows(self) -> InvalidInputError:
         """Return the error for a source without rows."""
         return InvalidInputError(
-            f"There must be rows, in every pass. Got none in {self!r}. Look at the files; a "
-            "function that returns chunks must return a new iterator in every call."
+            f"There must be rows in every pass. Got none from {self!r}. Check the files; a "
+            "function that returns chunks must return a new iterator in each call."
         )
 
 
-def rows_of_a_chunk(n_columns: int, asked: int | None) -> int:
-    """Return how many rows a chunk has: those asked for, or fewer where memory is small.
+def chunk_size(n_columns: int, asked: int | None) -> int:
+    """Return the number of rows per chunk, reduced if the chunk would not fit into memory.
 
     Parameters
     ----------
     n_columns : int
-        The numbers in a row.
+        The number of columns.
     asked : int or None
-        The number that the user gave; None for a default.
+        The number of rows that the user chose; None for the default.
     """
     if asked is not None:
         check_count("chunk_rows", asked)
@@ -115,31 +116,31 @@ def rows_of_a_chunk(n_columns: int, asked: int | None) -> int:
     most = int(min(memory * _CHUNK_SHARE, 2**40) // row)
     if most < 1:
         raise InvalidInputError(
-            f"A row must fit into {_CHUNK_SHARE:.0%} of the memory, here of "
-            f"{memory / 2**20:,.0f} MiB. Got rows of {n_columns:,} columns. Take fewer columns."
+            f"A row must fit into {_CHUNK_SHARE:.0%} of the memory ({memory / 2**20:,.0f} MiB). "
+            f"Got rows of {n_columns:,} columns. Select fewer columns."
         )
     wanted = min(_MOST_ROWS, max(1, _CHUNK_BYTES // row)) if asked is None else int(asked)
     return min(wanted, most)
 
 
-# ---- rows in memory, or mapped into it ---------------------------------------------------------
+# ---- rows in memory or in memory-mapped files --------------------------------------------------
 
 
 class ArraySource(Source):
-    """Rows of an array, be it mapped from a file, of a sparse matrix or of a dataframe.
+    """Rows of an array (in memory or memory-mapped), a sparse matrix or a dataframe.
 
     Parameters
     ----------
     X : array, sparse matrix or dataframe of shape (n_samples, n_features)
-        The rows. Those of a memory-mapped array are read when they are needed.
+        The rows. Rows of a memory-mapped array are read when needed.
     y : array-like of shape (n_samples,), optional
         The labels.
     weights : array-like of shape (n_samples,), optional
-        How much each row counts.
+        The sample weights.
     chunk_rows : int, optional
-        Rows of a chunk.
+        The number of rows per chunk.
     name : str
-        The name of the rows, for errors.
+        The name of the rows, for error messages.
     """
 
     def __init__(
@@ -157,12 +158,12 @@ class ArraySource(Source):
         self.weights = None if weights is None else as_weights(weights, name)
         self.n_rows, self.name = n_rows(X), name
         check_lengths(X, self.y, self.weights, name)
-        self.chunk_rows = rows_of_a_chunk(_numbers_a_row(self.X), chunk_rows)
+        self.chunk_rows = chunk_size(_numbers_per_row(self.X), chunk_rows)
 
     def chunks(self) -> Iterator[Chunk]:
         for first in range(0, n_rows(self.X), self.chunk_rows):
             part = slice(first, first + self.chunk_rows)
-            rows = self.X.iloc[part] if hasattr(self.X, "iloc") else self.X[part]
+            rows = take_rows(self.X, part)
             yield Chunk.of(
                 np.array(rows) if isinstance(rows, np.memmap) else rows,
                 None if self.y is None else self.y[part],
@@ -174,26 +175,26 @@ class ArraySource(Source):
         return f"{type(self).__name__}({self.name}, {self.n_rows} rows)"
 
 
-def _numbers_a_row(X: Any) -> int:
-    """Return the numbers that a row has, of a sparse matrix those that are stored."""
+def _numbers_per_row(X: Any) -> int:
+    """Return how many numbers a row has; for a sparse matrix, the mean number stored."""
     if is_sparse(X):
         return max(1, 2 * int(X.nnz) // max(1, n_rows(X)))
     return int(X.shape[1])
 
 
-# ---- chunks that somebody else makes -----------------------------------------------------------
+# ---- chunks that the user provides -------------------------------------------------------------
 
 
 class ChunkSource(Source):
-    """Chunks of a list, or of a function that begins anew whenever it is called.
+    """Chunks from a list, or from a function that returns a new iterator in each call.
 
     Parameters
     ----------
     chunks : sequence or callable
-        Chunks, or what returns an iterator of them. A chunk is X, a pair (X, y), three things
+        Chunks, or a function that returns an iterator of chunks. A chunk is X, (X, y),
         (X, y, weights), or, with ``target``, a dataframe that has y as a column.
     target, weights : str, optional
-        Columns of dataframes that hold y and the weights.
+        The columns of dataframes with the labels and the sample weights.
     drop : sequence of str, optional
         Columns of dataframes to leave out.
     """
@@ -207,9 +208,9 @@ class ChunkSource(Source):
     ) -> None:
         if not callable(chunks) and iter(chunks) is chunks:
             raise InvalidInputError(
-                "Chunks must be there for a second pass. Got an iterator, which is used up by the "
-                "first. Give a list, or a function without arguments that returns an iterator; or "
-                "call partial_fit with each chunk."
+                "Chunks must be available for a second pass. Got an iterator, which is exhausted "
+                "after the first. Pass a list, or a function without arguments that returns an "
+                "iterator; or call partial_fit with each chunk."
             )
         self._given, self._target, self._weights, self._drop = chunks, target, weights, drop
 
@@ -233,21 +234,21 @@ class ChunkSource(Source):
         return f"{type(self).__name__}({type(self._given).__name__})"
 
 
-# ---- columns of parts --------------------------------------------------------------------------
+# ---- columns of chunks -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns that every part of some rows has.
+    """The columns of every chunk of a source.
 
     Attributes
     ----------
     columns : list of str or None
-        The names of the columns of X; None where they have none.
+        The names of the columns of X; None for arrays.
     n_columns : int
-        Their number.
+        The number of columns of X.
     target, weights : str or None
-        Further columns, of labels and weights.
+        The columns with the labels and the sample weights.
     drop : tuple of str
         Columns to leave out.
     """
@@ -267,45 +268,43 @@ class Layout:
         drop: Sequence[str] = (),
         where: str = "X",
     ) -> Layout:
-        """Return the layout of rows, or raise a clear error.
+        """Return the layout of a chunk, or raise an error if the named columns do not exist.
 
         Parameters
         ----------
         X : array, sparse matrix or dataframe
-            A part of the rows; of a Dask dataframe, its ``_meta``.
+            The first chunk; for a Dask dataframe, its ``_meta``.
         target, weights : str or None
-            The columns with labels and weights.
+            The columns with the labels and the sample weights.
         drop : sequence of str
             Columns to leave out.
         where : str
-            The name of the rows, for messages.
+            The name of the rows, for error messages.
         """
         if is_frame(X):
             rest, _, _ = split_frame(X, target, weights, drop, where)
             names = [str(name) for name in rest.columns]
             return cls(names, len(names), target, weights, tuple(drop))
         if len(X.shape) != 2:
-            raise InvalidInputError(
-                f"Rows must be given as a table of two dimensions. Got shape {X.shape}."
-            )
+            raise InvalidInputError(f"Rows must be a two-dimensional table. Got shape {X.shape}.")
         if named := [name for name in (target, weights, *drop) if name is not None]:
             raise InvalidInputError(
-                f"An array has no columns with names. Got {named[0]!r}; give dataframes, or y and "
-                "the weights as arrays."
+                f"Arrays have no column names. Got the column {named[0]!r}. Pass dataframes, or "
+                "pass y and the weights as arrays."
             )
         return cls(None, int(X.shape[1]))
 
     def chunk(self, X: Any, y: Any, weights: Any, place: Place) -> Chunk:
-        """Return a part of the rows, its columns in this order, or raise an error that names it.
+        """Return a chunk with the columns in this order, or raise an error that names its origin.
 
         Parameters
         ----------
         X : array, sparse matrix or dataframe
-            The part, with the columns of labels and weights, if these have names.
+            The rows, including the columns with labels and weights if these are columns.
         y, weights : array-like of shape (n_rows,), or None
-            Labels and weights that are no columns.
+            Labels and sample weights that are not columns of X.
         place : Place
-            Where the part stands.
+            The origin of the rows.
         """
         if self.columns is not None:
             X, labels, numbers = split_frame(X, self.target, self.weights, self.drop, place.name)
@@ -316,44 +315,44 @@ class Layout:
                 X = X[[found[name] for name in self.columns]]
         elif X.shape[1:] != (self.n_columns,):
             raise InvalidInputError(
-                f"All parts must have the same columns. Got {self.n_columns} and {X.shape[-1]} in "
-                f"{place.name}, of shape {X.shape}."
+                f"All chunks must have the same number of columns. Got {self.n_columns} in the "
+                f"first, and shape {X.shape} in {place.name}."
             )
         return Chunk.of(X, y, weights, place)
 
     def _refuse_other_columns(self, names: list[str], where: str) -> None:
-        """Raise an error that names a column that a part lacks, or alone has."""
+        """Raise an error if a chunk has other columns than the first chunk."""
         expected = self.columns or []
         missing = [name for name in expected if name not in names]
         strange = [name for name in names if name not in expected]
         if missing or strange:
-            wrong = f"no {missing[0]!r}" if missing else f"{strange[0]!r}, which the first has not"
+            wrong = f"no {missing[0]!r}" if missing else f"{strange[0]!r}, unlike the first chunk"
             raise InvalidInputError(
-                f"All parts must have the same columns. {where} has {wrong}. Add it, or leave the "
-                "part out."
+                f"All chunks must have the same columns. {where} has {wrong}. Add or drop the "
+                "column, or leave the chunk out."
             )
 
 
 def split_frame(
     frame: Any, target: str | None, weights: str | None, drop: Sequence[str], where: str
 ) -> tuple[Any, NDArray[Any] | None, Any]:
-    """Return the columns of a dataframe without those of labels and weights, and these.
+    """Split a dataframe into features, labels and sample weights.
 
     Parameters
     ----------
     frame : dataframe
-        Rows.
+        The rows.
     target, weights : str or None
-        The columns with labels and weights.
+        The columns with the labels and the sample weights.
     drop : sequence of str
         Columns to leave out.
     where : str
-        The name of the rows, for messages.
+        The name of the rows, for error messages.
     """
     if not is_frame(frame):
         raise InvalidInputError(
-            f"With names of columns, chunks must be dataframes. Got {type(frame).__name__} in "
-            f"{where}."
+            "Chunks must be dataframes if columns are selected by name. Got "
+            f"{type(frame).__name__} in {where}."
         )
     names = list(frame.columns)
     taken = [name for name in (target, weights, *drop) if name is not None]
@@ -364,19 +363,19 @@ def split_frame(
 
 
 def refuse_absent(wanted: Sequence[str], names: list[Any], where: str) -> None:
-    """Raise a clear error for a column that is named but not there.
+    """Raise an error if a column that the user named does not exist.
 
     Parameters
     ----------
     wanted : sequence of str
-        Columns that a user named.
+        Columns that the user named.
     names : list
-        Those that there are.
+        The columns of the rows.
     where : str
-        Of which part.
+        The name of the rows, for error messages.
     """
     for name in wanted:
         if name not in names:
             raise InvalidInputError(
-                f"The column {name!r} must be in every part. {where} has {listed(names, 8)}."
+                f"The column {name!r} must be in every chunk. {where} has {listed(names, 8)}."
             )

@@ -1,4 +1,4 @@
-"""Several sources of the same rows: one table, and kernels per source."""
+"""Join several sources of the same rows into one table, and make kernels for each source."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from discernel.arrays import convert_rows, is_frame, is_sparse, n_rows
-from discernel.exceptions import InvalidInputError
+from discernel.exceptions import InvalidInputError, is_word
 from discernel.kernels import (
     RBF,
     Jaccard,
@@ -33,7 +33,7 @@ from discernel.kernels.columns import (
 )
 from discernel.rows.formats import import_pandas, view_slices
 
-#: Entries of a matrix and its transpose that differ by less than this share are the same.
+#: The relative tolerance for a symmetric matrix.
 _SYMMETRIC = 1e-8
 
 
@@ -53,25 +53,26 @@ class JoinedViews(NamedTuple):
 
 
 def join_views(views: Any) -> JoinedViews:
-    """Return sources of the same rows as one table, and which columns belong to which source.
+    """Join sources of the same rows into one table, and return the columns of each source.
 
-    One table goes through ``fit``, cross-validation, pipelines and ``predict`` as any other:
-    whoever takes some of its rows takes them from all sources. New rows are joined in the same way.
+    One table works with ``fit``, cross-validation, pipelines and ``predict``: a selection of its
+    rows is a selection from all sources. Join new rows in the same way.
 
     Parameters
     ----------
     views : dict of str to view, or sequence of views
-        The sources, by name, or called "view 0", "view 1" and so on. A view is an array, sparse
-        matrix or dataframe with one row per sample; or a list, array or series of one thing per
-        sample, such as texts, sequences or sets. Rows of dataframes are joined by their position,
-        and their indices must be the same. A symmetric matrix of as many columns as rows is
-        refused: its columns are rows too, and `Lookup` is the kernel of it.
+        The sources, by name; in a sequence they are called "view 0", "view 1", ... A view is an
+        array, sparse matrix or dataframe with one row per sample; or a list, array or series with
+        one object per sample, such as a text, a sequence or a set. Rows are joined by position;
+        dataframes must have equal indices. A symmetric square matrix is refused, because its
+        columns are not features; use the kernel `Lookup` for similarities.
 
     Returns
     -------
     JoinedViews
-        The table is an array where all views are arrays of numbers, sparse where one of them is,
-        and else a dataframe of pandas, with columns such as ``scan[0]`` or ``clinic[age]``.
+        The table is an array if all views are arrays of numbers, a sparse matrix if one of these
+        is sparse, and otherwise a pandas DataFrame, with columns such as ``scan[0]`` or
+        ``clinic[age]``.
 
     Examples
     --------
@@ -94,7 +95,7 @@ def join_views(views: Any) -> JoinedViews:
         raise InvalidInputError(
             "All views must have the same rows, in the same order. Got "
             + ", ".join(f"{n} rows in {name!r}" for name, n in sizes.items())
-            + ". A row that lacks a view has missing cells (NaN, None) there."
+            + ". If a row lacks a view, set the cells of the view to NaN or None."
         )
     if all(_is_numeric_array(view) for view in named.values()):
         return _joined_arrays(named)
@@ -102,7 +103,7 @@ def join_views(views: Any) -> JoinedViews:
 
 
 def _as_view(name: str, view: Any) -> Any:
-    """Return a dataframe, a sparse matrix, or an array of one or two dimensions."""
+    """Return a view as a dataframe, a sparse matrix, or an array of one or two dimensions."""
     view = convert_rows(view)
     if is_sparse(view) or is_frame(view):
         return view
@@ -112,52 +113,59 @@ def _as_view(name: str, view: Any) -> Any:
         view = _as_array(list(view))
     if view.ndim not in (1, 2):
         raise InvalidInputError(
-            f"A view must have one row per sample, and columns. Got {name!r} of shape "
-            f"{view.shape}. Flatten it: view.reshape(len(view), -1)."
+            f"A view must have one or two dimensions. Got {name!r} of shape {view.shape}. Flatten "
+            "it: view.reshape(len(view), -1)."
         )
     return view
 
 
 def _refuse_similarities(name: str, view: Any) -> None:
-    """Raise where a view is a matrix of similarities or distances, whose columns are rows.
+    """Raise an error if a view is a matrix of similarities or distances between rows.
 
-    Such a matrix is symmetric, and has no columns with names of their own. One or two rows say
-    nothing, nor do cells that are all the same.
+    A view is taken for one if it is a symmetric matrix of at least three rows, without column
+    names, whose entries are not all equal.
     """
-    shape: tuple[int, ...] = getattr(view, "shape", ())
+    shape = view.shape
     if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 3:
         return
     if is_frame(view):
-        if not hasattr(view, "index") or list(view.columns) != list(view.index):
+        index = _pandas_index(view)
+        if index is None or list(view.columns) != list(index):
             return
         view = view.to_numpy()
     if view.dtype.kind in "fiub" and _is_symmetric(view):
         raise InvalidInputError(
             f"The columns of a view must be features. Got {name!r}, a symmetric matrix of "
-            f"{shape[0]} rows and as many columns, as of similarities between rows. Give "
-            "np.arange(n_rows) as the view and Lookup(matrix) as its kernel, with a matrix of all "
-            "rows, those to be predicted too. If its columns are features, give them names: "
+            f"{shape[0]} rows and as many columns, which looks like similarities between rows. "
+            "Pass np.arange(n_rows) as the view and Lookup(matrix) as its kernel, with a matrix of "
+            "all rows, including rows to predict. If the columns are features, name them: "
             "pd.DataFrame(view, columns=names)."
         )
 
 
+def _pandas_index(view: Any) -> Any:
+    """Return the index of a pandas DataFrame; None for other views, which have no index."""
+    return getattr(view, "index", None)
+
+
 def _is_symmetric(matrix: Any) -> bool:
-    """Whether a square matrix is symmetric up to rounding, and not all of its entries equal."""
+    """Whether a square matrix is symmetric up to rounding, and its entries are not all equal."""
     if is_sparse(matrix):
         matrix = matrix.astype(np.float64)
         return bool(abs(matrix - matrix.T).max() <= _SYMMETRIC * abs(matrix).max())
     first, cells = np.asarray(matrix[0], dtype=np.float64), np.asarray(matrix, dtype=np.float64)
     atol = _SYMMETRIC * float(np.abs(first).max())
-    if not np.allclose(first, cells[:, 0], rtol=_SYMMETRIC, atol=atol):  # most tables end here
+    # The first row and column rule out most tables quickly.
+    if not np.allclose(first, cells[:, 0], rtol=_SYMMETRIC, atol=atol):
         return False
     return bool(np.ptp(cells) > 0 and np.allclose(cells, cells.T, rtol=_SYMMETRIC, atol=atol))
 
 
 def _as_array(cells: list[Any]) -> NDArray[Any]:
-    """Return rows of numbers as an array of them, and anything else as one thing per row."""
+    """Return rows of numbers as a two-dimensional array, and other rows as an array of objects."""
     try:
         found = np.asarray(cells)
-    except ValueError:  # of different lengths
+    except ValueError:  # rows of different lengths
         found = np.empty(0, dtype=object)
     if found.dtype.kind in "fiub" and found.ndim == 2:
         return found
@@ -178,14 +186,15 @@ def _joined_arrays(named: dict[str, Any]) -> JoinedViews:
 
 def _joined_frames(named: dict[str, Any]) -> JoinedViews:
     pd = import_pandas("Views that are not all arrays of numbers need pandas")
-    indices = {name: view.index for name, view in named.items() if hasattr(view, "iloc")}
+    indices = {name: _pandas_index(view) for name, view in named.items()}
+    indices = {name: index for name, index in indices.items() if index is not None}
     first = next(iter(indices), None)
     for name, index in indices.items():
         if not index.equals(indices[first or name]):
             raise InvalidInputError(
-                f"Views that are dataframes must have the same index. Those of {first!r} and "
-                f"{name!r} differ. Bring their rows into one order, with view.reindex(...), or "
-                "drop the index if rows belong together by position: view.reset_index(drop=True)."
+                f"Views that are dataframes must have the same index. The indices of {first!r} and "
+                f"{name!r} differ. Sort the rows with view.reindex(...), or drop the index if rows "
+                "are joined by position: view.reset_index(drop=True)."
             )
     index = None if first is None else indices[first]
     cells: dict[str, Any] = {}
@@ -200,20 +209,20 @@ def _joined_frames(named: dict[str, Any]) -> JoinedViews:
 
 
 def _columns_of(name: str, view: Any) -> dict[str, Any]:
-    """Return the columns of one view under the names that they have in the table."""
+    """Return the columns of one view, by their names in the joined table."""
     if is_sparse(view):
         view = view.toarray()
     if not is_frame(view):
         if view.ndim == 1:
             return {name: list(view)}
         return {f"{name}[{i}]": view[:, i] for i in range(view.shape[1])}
-    if hasattr(view, "iloc"):  # types of pandas, such as categories, are kept
+    if _pandas_index(view) is not None:  # types of pandas, such as categories, are kept
         return {f"{name}[{label}]": view.iloc[:, i].array for i, label in enumerate(view.columns)}
     return {f"{name}[{label}]": column_cells(view, i) for i, label in enumerate(view.columns)}
 
 
 def refuse_views(X: Any, y: Any = None) -> None:
-    """Raise an error that says what to do where X is several views, and not one table.
+    """Raise an error if X is a collection of views instead of one table.
 
     Parameters
     ----------
@@ -222,7 +231,7 @@ def refuse_views(X: Any, y: Any = None) -> None:
     y : sequence, optional
         The labels, one per row.
     """
-    if is_sparse(X):  # one kind of sparse matrix is a dictionary too
+    if is_sparse(X):  # dok_matrix is a dict
         return
     what = "a dictionary" if isinstance(X, Mapping) else f"a {type(X).__name__} of arrays"
     if not isinstance(X, Mapping):
@@ -233,7 +242,7 @@ def refuse_views(X: Any, y: Any = None) -> None:
             return
     raise InvalidInputError(
         f"X must be one table. Got {what}. Join several sources with `table, columns = "
-        "join_views(X)` of discernel.views, and give the estimator `source_kernels(columns)`."
+        "join_views(X)` of discernel.views, and use the kernels `source_kernels(columns)`."
     )
 
 
@@ -241,17 +250,17 @@ def refuse_views(X: Any, y: Any = None) -> None:
 
 
 def source_kernels(sources: Any, kernels: Any = "auto", table: Any = None) -> dict[str, Kernel]:
-    """Return several kernels per source, for an estimator, named "source: kernel".
+    """Return kernels for each source, named "source: kernel".
 
     Parameters
     ----------
     sources : JoinedViews, or mapping of source name to columns
-        Returned by `join_views`, or columns as ``kernel.on`` takes them.
+        Returned by `join_views`, or columns as for ``kernel.on``.
     kernels : "auto", kernel, list of kernels, or mapping of source name to one of these
-        The kernels of every source, or those of each. ``"auto"`` looks at the table:
+        The kernels of all sources, or of each source. ``"auto"`` chooses kernels by the values:
 
         ============================ ==========================================================
-        a source of                  has
+        values                       kernels
         ============================ ==========================================================
         numbers                      three Gaussian kernels and a linear one, standardised
         categories (columns of text  `Matching`
@@ -261,10 +270,10 @@ def source_kernels(sources: Any, kernels: Any = "auto", table: Any = None) -> di
         one column of sets or lists  `Jaccard`
         ============================ ==========================================================
 
-        Numbers and categories in one source have the kernels of both.
+        A source of numbers and categories has the kernels of both.
     table : dataframe or array, optional
-        The rows, if ``sources`` are only columns. Needed for ``"auto"``, and to see which sources
-        some rows lack: their kernels are put into `WhereKnown`.
+        The rows, if ``sources`` is not `JoinedViews`. Needed for ``"auto"``, and to find sources
+        with missing cells, whose kernels are wrapped in `WhereKnown`.
 
     Returns
     -------
@@ -284,28 +293,26 @@ def source_kernels(sources: Any, kernels: Any = "auto", table: Any = None) -> di
         table, sources = sources.table, sources.columns
     if not (isinstance(sources, Mapping) and sources):
         raise InvalidInputError(
-            "The sources must be a mapping of names to columns, or what join_views returns. Got "
+            "The sources must be a mapping of names to columns, or the result of join_views. Got "
             f"{sources!r}."
         )
-    if isinstance(kernels, Mapping):
-        if absent := [name for name in sources if name not in kernels]:
-            raise InvalidInputError(f"Every source must have kernels. Got none for {absent[0]!r}.")
-        if strange := [name for name in kernels if name not in sources]:
-            raise InvalidInputError(
-                f"Kernels must be those of the sources {list(sources)}. Got some for "
-                f"{strange[0]!r}."
-            )
+    chosen = kernels if isinstance(kernels, Mapping) else dict.fromkeys(sources, kernels)
+    if absent := [name for name in sources if name not in chosen]:
+        raise InvalidInputError(f"Every source must have kernels. Got none for {absent[0]!r}.")
+    if unknown := [name for name in chosen if name not in sources]:
+        raise InvalidInputError(
+            f"Kernels must belong to the sources {list(sources)}. Got kernels for {unknown[0]!r}."
+        )
     made: dict[str, Kernel] = {}
     for name, columns in sources.items():
-        given = kernels[name] if isinstance(kernels, Mapping) else kernels
-        made |= _kernels_of(str(name), columns, given, table)
+        made |= _kernels_of(str(name), columns, chosen[name], table)
     return made
 
 
 def _kernels_of(source: str, columns: Any, given: Any, table: Any) -> dict[str, Kernel]:
     """Return the kernels of one source, by name."""
     found: list[tuple[Kernel, Any]]
-    if isinstance(given, str) and given == "auto":
+    if is_word(given, "auto"):
         found = _auto(source, columns, table)
     else:
         found = [(kernel, columns) for kernel in as_kernels(given)]
@@ -320,21 +327,21 @@ def _kernels_of(source: str, columns: Any, given: Any, table: Any) -> dict[str, 
 
 
 def _has_missing(table: Any, columns: Any) -> bool:
-    """Whether some cells of some columns are missing."""
+    """Whether cells in some columns of a table are missing."""
     taken = take_columns(table, column_indices(columns, table))
     if is_sparse(taken):
         return False
-    numbers = taken.numbers if isinstance(taken, Table) else taken
-    others = taken.others if isinstance(taken, Table) else np.empty(0)
-    return bool(np.isnan(numbers.sum())) or any(map(is_missing, others.ravel()))
+    if isinstance(taken, Table):
+        return bool(np.isnan(taken.numbers.sum())) or any(map(is_missing, taken.others.ravel()))
+    return bool(np.isnan(taken.sum()))
 
 
 def _auto(source: str, columns: Any, table: Any) -> list[tuple[Kernel, Any]]:
-    """Return kernels that suit what stands in the columns of a source, and their columns."""
+    """Choose kernels by the values of a source; return them with their columns."""
     if table is None:
         raise InvalidInputError(
-            "kernels='auto' looks at the rows. Got only columns: pass table=, or what join_views "
-            "returns."
+            "kernels='auto' needs the rows. Got only columns. Pass table=..., or the result of "
+            "join_views."
         )
     indices = column_indices(columns, table)
     taken = take_columns(table, indices)
@@ -350,8 +357,9 @@ def _auto(source: str, columns: Any, table: Any) -> list[tuple[Kernel, Any]]:
     for name, cells in zip(others, taken.others.T, strict=True):
         if _of_cells(cells):
             raise InvalidInputError(
-                f"The source {source!r} has other columns beside {name!r}, which holds texts, "
-                "sequences or sets. Make it a source of its own, or give the source its kernels."
+                f"The column {name!r} of texts, sequences or sets must be the only column of its "
+                f"source. The source {source!r} has others. Make it a separate source, or name "
+                "the kernels of the source."
             )
     numbers = labels[is_number].tolist()
     of_numbers = [(kernel, numbers) for kernel in _of_numbers()] if numbers else []
@@ -363,13 +371,13 @@ def _of_numbers() -> list[Kernel]:
     return [Standardized(kernel) for kernel in (*(RBF(width=width) for width in widths), Linear())]
 
 
-#: Columns of text with at most this many different values, in half of the rows or fewer, are
-#: categories; strings of at most this many different characters and no blanks are sequences.
+#: Text with at most this many distinct values, and at most half as many as rows, is categorical.
+#: Text of at most this many distinct characters, without spaces, is a sequence.
 _CATEGORIES, _CHARACTERS = 50, 30
 
 
 def _of_cells(cells: NDArray[np.object_]) -> list[Kernel]:
-    """Return kernels of a column of sets, sequences or texts; none for a column of categories."""
+    """Return kernels for a column of sets, sequences or texts; an empty list for categories."""
     known = [cell for cell in cells if not is_missing(cell)]
     if known and all(isinstance(cell, (set, frozenset, list, tuple)) for cell in known):
         return [Jaccard()]

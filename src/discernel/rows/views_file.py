@@ -1,6 +1,6 @@
-"""Sources and their kernels from a file, ``views.toml``.
+"""Read the sources of a model and their kernels from a TOML file.
 
-One table per source::
+Each source is a table::
 
     [sources.scan]
     columns = ["scan_*", "weight"]
@@ -12,12 +12,12 @@ One table per source::
     columns = ["promoter"]
     kernels = [{kind = "spectrum", k = 4}]
 
-``columns`` are names or patterns of the table's columns. With ``file``, which lies beside
-``views.toml``, they are those of another table, whose rows are found by the column ``key`` that
-both have. Without ``kernels``, these are chosen by what stands in the columns. A kernel is a name,
-or a table with its parameters; ``standardize`` (by default true for kernels of distances and inner
-products) says whether columns are divided by their spread, and ``file`` of a ``lookup`` is a CSV
-file with a matrix, and names in its first line and first column.
+``columns`` are names or patterns of columns. ``file`` is another file with the columns of the
+source, in the folder of the TOML file; its rows are joined by the column ``key``, which both files
+have. Without ``kernels``, kernels are chosen by the values. A kernel is a name, or a table with its
+parameters. ``standardize`` divides columns by their spread; it is true by default for kernels of
+distances and inner products. ``file`` of a ``lookup`` kernel is a CSV file with a matrix, and with
+names in the first line and the first column.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from discernel.rows.formats import import_pandas, listed
 from discernel.rows.reading import read_table
 from discernel.rows.views import source_kernels
 
-#: The kernels by their names, and which of them divide columns by their spread.
+#: The kernels by name.
 _KINDS: dict[str, type[Kernel]] = {
     "rbf": RBF,
     "laplace": Laplace,
@@ -77,26 +77,27 @@ _KINDS: dict[str, type[Kernel]] = {
     "ngram": NGram,
     "lookup": Lookup,
 }
+#: Kernels that divide columns by their spread by default.
 _STANDARDIZED = ("rbf", "laplace", "exponential", "linear", "polynomial")
 _KEYS = ("columns", "kernels", "file", "key")
 
 
 @dataclass(frozen=True)
 class SourceChoice:
-    """A source as a file says it.
+    """A source in a TOML file.
 
     Attributes
     ----------
     name : str
-        Its name.
+        The name of the source.
     columns : tuple of str
-        Names or patterns.
+        Names or patterns of columns.
     kernels : tuple of callable
-        Functions that make its kernels; none where they are to be chosen.
+        Functions that make the kernels; empty to choose kernels by the values.
     file : str or None
-        The file of its columns, where it is not the table itself.
+        The file of the columns; None if they are in the table itself.
     key : str or None
-        The column by which rows of the file are found.
+        The column by which rows of the file are joined.
     """
 
     name: str
@@ -106,30 +107,30 @@ class SourceChoice:
     key: str | None = None
 
     def find(self, names: Iterable[Any]) -> list[str]:
-        """Return its columns among those of a table, in their order.
+        """Return the columns of the source in a joined table, in order.
 
         Parameters
         ----------
         names : iterable of str
-            The columns of a table, to which `join_files` has added those of other files.
+            The columns of a table returned by `join_files`.
         """
         if self.file is None:
             return self.match(names)
         return [name for name in names if str(name).startswith(f"{self.name}[")]
 
     def match(self, names: Iterable[Any]) -> list[str]:
-        """Return the names that it chooses, or raise an error where a pattern has none.
+        """Return the names that match the columns, or raise an error if a pattern matches none.
 
         Parameters
         ----------
         names : iterable of str
-            The columns of the table, or of its own file.
+            The columns of the table, or of the file of the source.
         """
         names, found = list(names), set()
         for pattern in self.columns:
-            # A name that has the signs of a pattern in it is a name first.
+            # Column names may contain the wildcards of patterns.
             own = [name for name in names if name == pattern] or [
-                name for name in names if isinstance(name, str) and fnmatchcase(name, pattern)
+                name for name in names if fnmatchcase(str(name), pattern)
             ]
             if not own:
                 raise InvalidInputError(
@@ -142,14 +143,14 @@ class SourceChoice:
 
 @dataclass(frozen=True)
 class ViewsFile:
-    """The content of ``views.toml``.
+    """The content of a TOML file of sources.
 
     Attributes
     ----------
     path : Path
         The file.
     sources : tuple of SourceChoice
-        The sources, in their order.
+        The sources, in order.
     """
 
     path: Path
@@ -160,7 +161,7 @@ class ViewsFile:
 
 
 def read_views(path: str | Path) -> ViewsFile:
-    """Return what a file says of sources and their kernels, checked.
+    """Read and check a TOML file of sources and kernels.
 
     Parameters
     ----------
@@ -170,14 +171,14 @@ def read_views(path: str | Path) -> ViewsFile:
     Raises
     ------
     InvalidInputError
-        If it cannot be read, or says something that means nothing; the message names the line.
+        If the file cannot be read, or an entry is unknown or invalid; the message names the line.
     """
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInputError(
-            f"{str(path)!r} must be a text file with the sources. It cannot be read: {error}"
+            f"{str(path)!r} must be a TOML file of sources. It cannot be read: {error}"
         ) from error
     try:
         found = tomllib.loads(text)
@@ -188,7 +189,7 @@ def read_views(path: str | Path) -> ViewsFile:
 
 @dataclass(frozen=True)
 class _Reader:
-    """A file while it is checked."""
+    """Checks the content of a TOML file; errors name the line."""
 
     path: Path
     text: str
@@ -196,74 +197,82 @@ class _Reader:
     def views(self, found: Mapping[str, Any]) -> ViewsFile:
         for key in found:
             if key != "sources":
-                self.fail(f"{key} means nothing here", key, "sources are tables [sources.NAME]")
-        sources = found.get("sources")
-        if not isinstance(sources, Mapping) or not sources:
-            self.fail("there is no source", "", "write one table [sources.NAME] per source")
+                self.fail(f"{key} is unknown", key, "sources are tables [sources.NAME]")
+        remedy = "write a table [sources.NAME] for each source"
+        sources = self.typed(found.get("sources"), Mapping, "sources", "", remedy)
+        if not sources:
+            self.fail("sources is empty", "", remedy)
         return ViewsFile(
             self.path, tuple(self.source(name, table) for name, table in sources.items())
         )
 
     def source(self, name: str, table: Any) -> SourceChoice:
         where = f"sources.{name}"
-        if not isinstance(table, Mapping):
-            self.fail(f"{where} is {table!r}", where, f"write a table [{where}]")
+        table = self.typed(table, Mapping, where, where, f"write a table [{where}]")
         for key in table:
             if key not in _KEYS:
-                self.fail(f"{where}.{key} means nothing", f"{where}.{key}", _one_of(_KEYS))
-        columns, kernels = table.get("columns"), table.get("kernels", [])
-        columns = [columns] if isinstance(columns, str) else columns
-        if not (isinstance(columns, list) and columns and all(isinstance(c, str) for c in columns)):
-            self.fail(
-                f"{where}.columns is {columns!r}",
-                f"{where}.columns",
-                'give a list of names or patterns, such as ["age", "scan_*"]',
-            )
+                self.fail(f"{where}.{key} is unknown", f"{where}.{key}", _one_of(_KEYS))
+        columns, at = _as_list(table.get("columns", [])), f"{where}.columns"
+        remedy = 'write a list of names or patterns, such as ["age", "scan_*"]'
+        if not columns:
+            self.fail(f"{where} has no columns", at, remedy)
+        for i, column in enumerate(columns):
+            self.typed(column, str, f"{at}[{i}]", at, remedy)
         for key, other in (("file", "key"), ("key", "file")):
-            if key in table and not isinstance(table[key], str):
-                self.fail(f"{where}.{key} is {table[key]!r}", f"{where}.{key}", "give a text")
-            if key in table and other not in table:
+            if key not in table:
+                continue
+            self.typed(table[key], str, f"{where}.{key}", f"{where}.{key}", "write a string")
+            if other not in table:
                 self.fail(
-                    f"{where} has {key} but no {other}", where, "give both: rows are found by key"
+                    f"{where} has {key} but no {other}", where, "name both: rows are joined by key"
                 )
-        if not isinstance(kernels, list):
-            kernels = [kernels]
         chosen = (
             self.kernel(f"{where}.kernels[{i}]", given, f"{where}.kernels")
-            for i, given in enumerate(kernels)
+            for i, given in enumerate(_as_list(table.get("kernels", [])))
         )
         return SourceChoice(
             name, tuple(columns), tuple(chosen), table.get("file"), table.get("key")
         )
 
     def kernel(self, where: str, given: Any, key: str) -> Callable[[], Kernel]:
-        """Return a function that makes a kernel; its parameters are checked here."""
+        """Return a function that makes a kernel, after checking its parameters."""
         table = {"kind": given} if isinstance(given, str) else given
-        if not isinstance(table, Mapping) or "kind" not in table:
-            self.fail(f"{where} is {given!r}", key, 'write "rbf" or {kind = "rbf", width = 2.0}')
-        kind = table["kind"]
-        if not isinstance(kind, str) or kind not in _KINDS:
+        remedy = 'write "rbf" or {kind = "rbf", width = 2.0}'
+        kind = self.typed(table, Mapping, where, key, remedy).get("kind")
+        if kind not in list(_KINDS):  # a list, because the value may not be hashable
             self.fail(f"{where} is of kind {kind!r}", key, _one_of(_KINDS))
         known = _options(kind)
         for name in table:
             if name != "kind" and name not in known:
-                self.fail(f"{where}.{name} means nothing", key, f"{kind} takes {_list(known)}")
+                self.fail(f"{where}.{name} is unknown", key, f"{kind} takes {_list(known)}")
         if kind == "lookup":
-            if not isinstance(table.get("file"), str):
-                self.fail(f"{where} has no matrix", key, 'give file = "similar.csv"')
-            # New rows are predicted without the file of the matrix.
-            return partial(_lookup, self.path.parent / table["file"])
+            remedy = 'name the file of the matrix: file = "similar.csv"'
+            file = self.typed(table.get("file"), str, f"{where}.file", key, remedy)
+            # Read when needed: prediction does not need the file.
+            return partial(_lookup, self.path.parent / file)
         make = partial(_make, kind, {n: _frozen(v) for n, v in table.items() if n != "kind"})
         try:
             make()
         except InvalidInputError as error:
-            self.fail(f"{where}: {str(error).rstrip('.')}", key, "see its parameters in the docs")
+            self.fail(f"{where}: {str(error).rstrip('.')}", key, "see the kernel's documentation")
         return make
 
+    def typed(self, value: Any, kind: Any, name: str, key: str, remedy: str) -> Any:
+        """Return a value of a type, or raise an error."""
+        if not isinstance(value, kind):
+            self.fail(f"{name} is {value!r}", key, remedy)
+        return value
+
     def fail(self, problem: str, key: str, remedy: str) -> NoReturn:
+        """Raise an error that names the line of a key."""
         line = _line_of(self.text, key)
         at = f"{self.path.name}, line {line}" if line else self.path.name
         raise InvalidInputError(f"{at}: {problem}; {remedy}.")
+
+
+def _as_list(value: Any) -> list[Any]:
+    """Return a list unchanged, and another value as a list with one entry."""
+    return value if isinstance(value, list) else [value]
 
 
 def _one_of(names: Iterable[str]) -> str:
@@ -275,7 +284,7 @@ def _list(names: Iterable[str]) -> str:
 
 
 def _options(kind: str) -> list[str]:
-    """Return the options that a kernel takes in a file."""
+    """Return the parameters that a kernel takes in a TOML file."""
     if kind == "lookup":
         return ["file"]
     fields: Any = dataclasses.fields(_KINDS[kind])  # type: ignore[arg-type]
@@ -288,7 +297,7 @@ def _frozen(value: Any) -> Any:
 
 
 def _line_of(text: str, key: str) -> int | None:
-    """Return the line that a key, or the table it should stand in, begins at; None if nowhere."""
+    """Return the number of the line of a key, or else of its table; None if neither exists."""
     *table, name = key.split(".")
     lines, inside, at = text.splitlines(), not table, None
     for number, line in enumerate(lines, start=1):
@@ -307,16 +316,16 @@ def _line_of(text: str, key: str) -> int | None:
 
 
 def build_kernels(views: ViewsFile, table: Any) -> dict[str, Kernel]:
-    """Return the kernels of all sources, for an estimator, named "source: kernel".
+    """Return the kernels of all sources, named "source: kernel".
 
-    All are put into `WhereKnown`: rows to predict may lack sources that all training rows have.
+    All are wrapped in `WhereKnown`, because rows to predict may lack sources.
 
     Parameters
     ----------
     views : ViewsFile
         Returned by `read_views`.
     table : DataFrame
-        The training rows, with what `join_files` added.
+        The training rows, returned by `join_files`.
     """
     columns = {source.name: source.find(table.columns) for source in views.sources}
     kernels = {
@@ -327,35 +336,35 @@ def build_kernels(views: ViewsFile, table: Any) -> dict[str, Kernel]:
 
 
 def _where_known(kernel: Any) -> Kernel:
-    """Return a kernel on columns, under its name, that takes rows without them."""
+    """Wrap a named kernel on columns in `WhereKnown`, unless it accepts missing cells."""
     if kernel.takes_missing:
         return cast(Kernel, kernel)
-    there: Restricted = kernel.kernel
-    return WhereKnown(there.kernel).on(there.columns, there.label).named(kernel.name)
+    inner: Restricted = kernel.kernel
+    return WhereKnown(inner.kernel).on(inner.columns, inner.label).named(kernel.name)
 
 
 def _make(kind: str, options: Mapping[str, Any]) -> Kernel:
-    """Return a kernel; ``standardize`` says whether columns are divided by their spread."""
+    """Return a kernel; the option ``standardize`` divides columns by their spread."""
     rest = {name: value for name, value in options.items() if name != "standardize"}
     kernel = _KINDS[kind](**rest)
     return Standardized(kernel) if options.get("standardize", kind in _STANDARDIZED) else kernel
 
 
 def _lookup(path: Path) -> Lookup:
-    """Return the kernel of a matrix in a CSV file, with names in the first line and column."""
+    """Return the kernel of a matrix in a CSV file with names in the first line and column."""
     try:
         matrix = import_pandas().read_csv(path, index_col=0)
         numbers = matrix.to_numpy(dtype=np.float64)
     except (OSError, ValueError) as error:
         raise InvalidInputError(
-            f"{path.name} must be a CSV file with a matrix, and the names of its rows in the first "
-            f"column and of its columns in the first line. Got: {error}"
+            f"{path.name} must be a CSV file with a matrix, with row names in the first column and "
+            f"column names in the first line. Problem: {error}"
         ) from error
     names = [list(map(one_spelling, labels)) for labels in (matrix.index, matrix.columns)]
     if names[0] != names[1]:
         raise InvalidInputError(
-            f"{path.name} must have the same names for its rows as for its columns, in one order. "
-            f"Got {listed(names[0], 3)} and {listed(names[1], 3)}."
+            f"{path.name} must have the same names for rows and columns, in the same order. Got "
+            f"{listed(names[0], 3)} and {listed(names[1], 3)}."
         )
     return Lookup(numbers, keys=matrix.index.tolist())
 
@@ -364,17 +373,16 @@ def _lookup(path: Path) -> Lookup:
 
 
 def join_files(views: ViewsFile, table: Any) -> Any:
-    """Return a table with the columns of the sources that have files of their own.
+    """Add the columns of sources in other files to a table, named ``source[column]``.
 
-    They are called ``source[column]``. Rows are found by the key; one that a file does not have
-    lacks the source.
+    Rows are joined by the key. If a file has no row for a key, the cells are missing.
 
     Parameters
     ----------
     views : ViewsFile
         Returned by `read_views`.
     table : DataFrame
-        The rows, in training or in prediction, with the keys among their columns.
+        The rows to fit or to predict, including the columns of keys.
     """
     pandas = import_pandas()
     parts = [table]
@@ -385,8 +393,8 @@ def join_files(views: ViewsFile, table: Any) -> Any:
         for what, where in ((table, "the table"), (other, source.file)):
             if source.key not in what.columns:
                 raise InvalidInputError(
-                    f"{views.path.name}: rows of sources.{source.name} are found by "
-                    f"{source.key!r}, which {where} has no column of."
+                    f"{views.path.name}: the key {source.key!r} of sources.{source.name} must be "
+                    f"a column of {where}."
                 )
         keys = other[source.key]
         if keys.duplicated().any():
@@ -395,7 +403,7 @@ def join_files(views: ViewsFile, table: Any) -> Any:
                 f"{source.file} must have one row per {source.key}. Got {twice!r} more than once."
             )
         names = source.match(name for name in other.columns if name != source.key)
-        # A number is one key, however a file writes it.
+        # Different notations of a number are the same key.
         found = (
             other[names].set_axis(canonical_text(keys)).reindex(canonical_text(table[source.key]))
         )
