@@ -174,7 +174,11 @@ TESTS = {
     "default/choose.py": ["tests/default/test_choose.py", "tests/default/test_[ldps]*.py"],
     "default/ridge.py": ["tests/default/test_ridge.py", "tests/default/test_choose.py"],
     "default/held_out.py": ["tests/default/test_honesty.py", "tests/test_expectation.py"],
-    "discriminant.py": ["tests/test_discriminant*.py", "tests/test_expectation.py"],
+    "discriminant": [
+        "tests/test_discriminant*.py",
+        "tests/test_expectation.py",
+        "tests/test_links.py",
+    ],
     "targets.py": [
         "tests/test_targets*.py",
         "tests/programs/test_part.py",

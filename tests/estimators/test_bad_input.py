@@ -223,6 +223,9 @@ def test_a_missing_label_is_named_with_its_row(missing, label):
     y[5] = missing
     with pytest.raises(InvalidInputError, match=r"y contains NaN.*Got .* in row 5\. Leave.*out"):
         MultipleKernelDiscriminant().fit(X, y)
+    weights = np.where(np.arange(8) < 3, 0.0, 1.0)  # rows of weight 0 are left out, yet counted
+    with pytest.raises(InvalidInputError, match=r"y contains NaN.*in row 5"):
+        MultipleKernelDiscriminant().fit(X, y, sample_weight=weights)
     if label != "p":
         with pytest.raises(InvalidInputError, match=r"y contains NaN.*in row 5"):
             MultipleKernelRidge().fit(X, y)
