@@ -1,13 +1,16 @@
-"""Do the tests notice? Deliberate changes to the core, and which of them a test fails on.
+"""Do the tests notice? Deliberate changes to the library, and which of them a test fails on.
 
 Claim: at least 85 % of the changes listed in `mutations.toml` are caught. Each one breaks what a
 docstring promises: a term of an equation left out, a sign turned, a fallback gone. Every change is
-made in a copy of the tree; first the tests of its file are run, then, if they pass, wider ones.
+made in a copy of the tree; first the tests of its file are run, then, if they pass, wider ones. A
+test that fails is run once more without the change: if it fails again, it says nothing, and the
+outcome is "broken". Tests that take too long are "late", which is neither caught nor survived.
 
     python benchmarks/mutations.py                    # all listed changes; writes the record
     python benchmarks/mutations.py --list             # their names, and which are stale
     python benchmarks/mutations.py --only rkda-error  # those whose names begin like this
     python benchmarks/mutations.py --quick            # with the tests of the changed file alone
+    python benchmarks/mutations.py --only w4- --quick --jobs 16 --seconds 120 --out w4.jsonl
     python benchmarks/mutations.py --random 40 --seed 1   # made by rule, not by hand
 
 A change is stale if its old text is not found exactly once: mend the text in `mutations.toml`.
@@ -17,9 +20,11 @@ from __future__ import annotations
 
 import argparse
 import ast
+import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -37,6 +42,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCE = Path("src/discernel")
 LEAST_SHARE = 0.85
 SECONDS = 300
+OUTCOMES = ("caught", "survived", "late", "broken", "stale")
 
 #: Which tests should notice a change of a file, those first that say it soonest; the longest prefix
 #: counts, and a listed change may name others. Files that do not exist are left out.
@@ -65,7 +71,11 @@ TESTS = {
         "tests/programs/test_*choices.py",
         "tests/programs/test_auto*.py",
     ],
-    "programs/least_squares.py": ["tests/programs/test_details.py"],
+    "programs/least_squares.py": [
+        "tests/programs/test_details.py",
+        "tests/programs/test_least_squares.py",
+    ],
+    "programs/uniform.py": ["tests/programs/test_given_weights.py", "tests/programs/test_[ao]*.py"],
     "papers/alignment/criterion.py": ["tests/papers/test_alignment*.py"],
     "papers/akfd/criterion.py": ["tests/programs/test_details.py", "tests/papers/test_akfd*.py"],
     "papers/separability/criterion.py": [
@@ -75,7 +85,59 @@ TESTS = {
     "papers/margin/criterion.py": ["tests/papers/test_margin*.py"],
     "papers/margin/program.py": ["tests/papers/test_margin*.py"],
     "arrays/sample_weights.py": ["tests/bank/test_sample_weights.py", "tests/programs"],
-    "estimators/": ["tests/estimators"],
+    "arrays/": ["tests/arrays", "tests/bank/test_parts.py", "tests/test_deadline.py"],
+    "arrays/rows.py": ["tests/estimators/test_containers.py", "tests/kernels/test_kernels.py"],
+    "arrays/pairs.py": ["tests/kernels/test_city*.py", "tests/kernels/test_kernels.py"],
+    "kernels/": ["tests/kernels"],
+    "rows/": ["tests/tables", "tests/views/test_views.py", "tests/test_datasets.py"],
+    "rows/sources.py": ["tests/streams/test_sources.py"],
+    "rows/chunks.py": ["tests/streams/test_sources.py"],
+    "rows/delimited.py": ["tests/test_cli_files.py", "tests/compare/test_files.py"],
+    "rows/formats.py": ["tests/test_cli_files.py", "tests/compare/test_files.py"],
+    "rows/labelled.py": ["tests/compare/test_files.py", "tests/test_cli_tables.py"],
+    "rows/columns.py": ["tests/test_cli_tables.py", "tests/compare/test_files.py"],
+    "plan/": ["tests/plan", "tests/estimators/test_planned.py", "tests/estimators/test_staged.py"],
+    "links.py": ["tests/test_links.py", "tests/test_discriminant*.py", "tests/test_expectation.py"],
+    "model/": ["tests/inspection/test_[cfis]*.py", "tests/test_persistence.py"],
+    "inspection/": ["tests/inspection", "tests/test_facts.py"],
+    "learn/": ["tests/programs/test_l*.py", "tests/estimators/test_[abcm]*.py", "tests/streams"],
+    "learn/training.py": ["tests/estimators/test_bad*.py", "tests/estimators/test_s*.py"],
+    "learn/chunks.py": ["tests/streams/test_[prsf]*.py"],
+    "learn/summed.py": ["tests/streams/test_[prsf]*.py"],
+    "learn/survey.py": ["tests/streams/test_survey.py", "tests/streams/test_[prf]*.py"],
+    "learn/refine.py": ["tests/streams/test_refine.py"],
+    "learn/low_rank.py": ["tests/programs/test_low_rank.py", "tests/bank/test_lowrank.py"],
+    "learn/stages.py": ["tests/estimators/test_staged.py", "tests/test_deadline.py"],
+    "papers/": ["tests/papers"],
+    "export/": ["tests/export", "tests/test_cli_export.py"],
+    "show/": ["tests/test_notebook.py", "tests/test_facts.py", "tests/test_report.py"],
+    "show/writing.py": ["tests/test_writing.py", "tests/test_cli_files.py"],
+    "displays/": ["tests/test_displays.py", "tests/inspection/test_display.py", "tests/views"],
+    "compare/": ["tests/compare/test_[mpst]*.py", "tests/compare/test_compare.py"],
+    "compare/report/": ["tests/test_report.py", "tests/test_cli_compare.py"],
+    "report/": ["tests/test_model_report.py", "tests/test_report.py"],
+    "cli/": ["tests/test_cli*.py"],
+    "cli/exporting.py": ["tests/test_cli_export.py"],
+    "cli/explaining.py": ["tests/test_cli_explain.py"],
+    "cli/predictions.py": [
+        "tests/test_cli_files.py",
+        "tests/test_cli_many.py",
+        "tests/test_cli.py",
+    ],
+    "cli/many.py": ["tests/test_cli_many.py"],
+    "persistence.py": ["tests/test_persistence.py"],
+    "progress/": ["tests/test_progress.py", "tests/test_deadline.py"],
+    "testing.py": ["tests/test_testing.py"],
+    "estimators/": ["tests/estimators/test_[abckmoprtw]*.py"],
+    "estimators/multilabel.py": ["tests/estimators/test_multilabel.py"],
+    "estimators/ridge.py": ["tests/estimators/test_ridge.py", "tests/test_facts.py"],
+    "estimators/transformer.py": ["tests/estimators/test_transformer.py"],
+    "estimators/discriminant.py": [
+        "tests/estimators/test_bad_input.py",
+        "tests/test_discriminant*.py",
+        "tests/streams/test_partial_fit.py",
+    ],
+    "estimators/separability.py": ["tests/estimators/test_separability.py"],
     "bank/": ["tests/bank/test_parts.py", "tests/bank"],
     "bank/grams.py": ["tests/papers/test_alignment*.py", "tests/bank"],
     "bank/tiled.py": [
@@ -84,8 +146,8 @@ TESTS = {
         "tests/bank/test_parts.py",
     ],
     "bank/features.py": ["tests/bank/test_factored*.py", "tests/bank/test_lowrank*.py"],
-    "bank/ranks.py": ["tests/bank/test_factored*.py"],
-    "bank/combined.py": ["tests/bank/test_combined*.py"],
+    "bank/ranks.py": ["tests/bank/test_factored*.py", "tests/bank/test_lowrank*.py"],
+    "bank/combined.py": ["tests/bank/test_combined*.py", "tests/bank/test_lowrank*.py"],
     "programs/galerkin.py": ["tests/programs/test_galerkin*.py"],
     "programs/columns.py": ["tests/programs/test_columns*.py"],
     "programs/newton.py": ["tests/programs/test_newton*.py", "tests/programs/test_l*.py"],
@@ -109,14 +171,24 @@ TESTS = {
     "programs/search.py": ["tests/programs/test_*choices.py", "tests/programs/test_auto*.py"],
     "default/": ["tests/default"],
     "default/metric.py": ["tests/default/test_metric.py"],
-    "discriminant.py": ["tests/test_discriminant*.py"],
-    "targets.py": ["tests/test_targets*.py", "tests/programs/test_part.py"],
+    "default/choose.py": ["tests/default/test_choose.py", "tests/default/test_[ldps]*.py"],
+    "default/ridge.py": ["tests/default/test_ridge.py", "tests/default/test_choose.py"],
+    "default/held_out.py": ["tests/default/test_honesty.py", "tests/test_expectation.py"],
+    "discriminant": [
+        "tests/test_discriminant*.py",
+        "tests/test_expectation.py",
+        "tests/test_links.py",
+    ],
+    "targets.py": [
+        "tests/test_targets*.py",
+        "tests/programs/test_part.py",
+        "tests/test_discriminant*.py",
+    ],
 }
 #: What is run besides where those tests pass.
 WIDER = [
     "tests/programs",
     "tests/bank",
-    "tests/programs",
     "tests/test_discriminant*.py",
     "tests/test_targets*.py",
     "tests/estimators/test_ridge.py",
@@ -151,7 +223,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a change: caught, survived or stale, and by which test."""
+    """Outcome of a change (caught, survived, broken, late or stale), and the test that failed."""
 
     name: str
     file: str
@@ -192,15 +264,16 @@ def expanded(root: Path, patterns: Sequence[str]) -> list[str]:
 class Copies:
     """Copies of the tree, one a job, in which changes are made; the tree itself is never."""
 
-    def __init__(self, folder: Path, n: int, wider: Sequence[str]) -> None:
-        self._wider = wider
+    def __init__(self, folder: Path, n: int, wider: Sequence[str], limit: float) -> None:
+        self._wider, self._limit = wider, limit
         self._free: SimpleQueue[Path] = SimpleQueue()
         for i in range(n):
             copy = folder / str(i)
-            for name in ("src", "tests", "benchmarks"):
-                ignore = shutil.ignore_patterns("__pycache__", "records")
+            for name in ("src", "tests", "benchmarks", "reproduction", "docs", "examples"):
+                ignore = shutil.ignore_patterns("__pycache__")
                 shutil.copytree(ROOT / name, copy / name, ignore=ignore)
-            shutil.copy(ROOT / "pyproject.toml", copy)
+            for path in (path for path in ROOT.iterdir() if path.is_file()):
+                shutil.copy(path, copy)
             self._free.put(copy)
 
     def try_change(self, change: Change) -> Result:
@@ -214,24 +287,18 @@ class Copies:
                 return Result(change.name, change.file, "stale", "", 0.0, change.why)
             _write(path, after)
             first = expanded(copy, tests_of(change))
-            caught, by = run_tests(copy, first)
+            outcome, by = run_tests(copy, first, self._limit)
             rest = [path for path in expanded(copy, self._wider) if path not in first]
-            if not caught and rest:
-                caught, by = run_tests(copy, rest)
-            outcome = "caught" if caught else "survived"
+            if outcome == "survived" and rest:
+                outcome, by = run_tests(copy, rest, self._limit)
+            _write(path, before)
+            if outcome == "caught" and run_tests(copy, [by], self._limit)[0] != "survived":
+                outcome = "broken"
             seconds = round(time.perf_counter() - start, 1)
             return Result(change.name, change.file, outcome, by, seconds, change.why)
         finally:
             _write(path, before)
             self._free.put(copy)
-
-    def check_baseline(self, patterns: Sequence[str]) -> None:
-        """Stop if the tests do not pass without any change: nothing could be said then."""
-        copy = self._free.get()
-        failed, by = run_tests(copy, expanded(copy, patterns), limit=10 * SECONDS)
-        self._free.put(copy)
-        if failed:
-            sys.exit(f"The tests must pass before anything is changed. Failed: {by}.")
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -241,34 +308,35 @@ def _write(path: Path, content: bytes) -> None:
         compiled.unlink()
 
 
-def run_tests(copy: Path, tests: Sequence[str], limit: float = SECONDS) -> tuple[bool, str]:
-    """Return whether a test fails, or does not end, and which one."""
+def run_tests(copy: Path, tests: Sequence[str], limit: float = SECONDS) -> tuple[str, str]:
+    """Return caught, survived or late, and the first test that failed."""
     threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
-    environment = {**os.environ, **threads, "PYTHONPATH": str(copy / "src")}
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-x",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-k",
-        NOT,
-        *tests,
-    ]
+    folders = [copy / "src", copy / "reproduction" / "src", copy / "benchmarks", copy]
+    environment = {**os.environ, **threads, "PYTHONPATH": os.pathsep.join(map(str, folders))}
+    # With its own name for temporary folders, so that parallel runs do not remove each other's.
+    environment["PYTEST_DEBUG_TEMPROOT"] = str(copy)
+    options = ["-x", "-q", "-p", "no:cacheprovider", *([] if "::" in tests[0] else ["-k", NOT])]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest", *options, *tests],
+        cwd=copy,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
     try:
-        done = subprocess.run(
-            command, cwd=copy, env=environment, timeout=limit, capture_output=True, text=True
-        )
+        said, _ = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
-        return True, f"no end within {limit:.0f} s"
-    if done.returncode == 0:
-        return False, ""
-    if done.returncode in (4, 5):  # wrong names of tests, or none: a fault of ours
-        sys.exit(f"pytest could not run {' '.join(tests)}:\n{done.stdout}{done.stderr}")
-    lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return True, lines[0].split(" - ")[0].split(" ", 1)[1] if lines else "the interpreter"
+        os.killpg(process.pid, signal.SIGKILL)  # its workers too
+        process.communicate()
+        return "late", f"no end within {limit:.0f} s"
+    if process.returncode == 0:
+        return "survived", ""
+    if process.returncode in (4, 5):  # wrong names of tests, or none: a fault of ours
+        return "broken", f"pytest could not run {' '.join(tests)}"
+    lines = [line for line in said.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return "caught", lines[0].split(" - ")[0].split(" ", 1)[1] if lines else tests[0]
 
 
 # ---- changes made by rule --------------------------------------------------------------------
@@ -432,18 +500,21 @@ def show_list(changes: Sequence[Change]) -> None:
         print(f"{change.name:44}{change.file:30}{change.why}{stale}")
 
 
-def run_all(changes: Sequence[Change], jobs: int, wider: Sequence[str]) -> list[Result]:
-    """Return what became of all changes, and say it as it happens."""
+def run_all(
+    changes: Sequence[Change], jobs: int, wider: Sequence[str], limit: float, out: Path | None
+) -> list[Result]:
+    """Return the outcomes of all changes; print each, and append it to a file, as it comes."""
     with tempfile.TemporaryDirectory(prefix="mutations-") as folder:
-        copies = Copies(Path(folder), jobs, wider)
-        print("baseline: the tests, without any change", flush=True)
-        copies.check_baseline([*wider, *(path for c in changes for path in tests_of(c))])
+        copies = Copies(Path(folder), jobs, wider, limit)
         results = []
         with ThreadPoolExecutor(jobs) as pool:
             for done in as_completed([pool.submit(copies.try_change, c) for c in changes]):
                 results.append(result := done.result())
                 told = f"{result.outcome:9}{result.seconds:6.1f} s  {result.name:44}"
                 print(told + (result.by or result.why), flush=True)
+                if out is not None:
+                    with out.open("a", encoding="utf-8") as lines:
+                        lines.write(json.dumps(asdict(result), ensure_ascii=False) + "\n")
     order = [change.name for change in changes]
     results.sort(key=lambda result: order.index(result.name))
     return results
@@ -457,6 +528,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="which of them")
     parser.add_argument("--jobs", type=int, default=2, help="copies that are worked on at a time")
     parser.add_argument("--quick", action="store_true", help="no wider tests; writes no record")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="limit of one run of tests")
+    parser.add_argument("--out", type=Path, help="file to append results to, as JSON lines")
     options = parser.parse_args()
     changes = drawn(options.random, options.seed) if options.random else listed()
     if options.only:
@@ -464,14 +537,12 @@ def main() -> None:
     if options.list:
         show_list(changes)
         return
-    results = run_all(changes, options.jobs, [] if options.quick else WIDER)
-    counts = {o: sum(r.outcome == o for r in results) for o in ("caught", "survived", "stale")}
+    wider = [] if options.quick else WIDER
+    results = run_all(changes, options.jobs, wider, options.seconds, options.out)
+    counts = {outcome: sum(r.outcome == outcome for r in results) for outcome in OUTCOMES}
     share = counts["caught"] / max(counts["caught"] + counts["survived"], 1)
-    print(
-        f"\n{counts['caught']} caught, {counts['survived']} survived, {counts['stale']} stale: ",
-        end="",
-    )
-    print(f"{share:.0%} of those that could be made")
+    print("\n" + ", ".join(f"{n} {outcome}" for outcome, n in counts.items()), end="")
+    print(f": {share:.0%} of those caught or survived")
     for result in results:
         if result.outcome != "caught":
             print(f"  {result.outcome}: {result.name}: {result.why}")

@@ -197,17 +197,41 @@ def test_what_is_no_model_is_not_saved(tmp_path):
 def test_files_of_another_format_are_refused(number, words, tmp_path):
     X, y = wine()
     path = discernel.save(discernel.KernelDiscriminant().fit(X, y), tmp_path / "model.skops")
+
+    def change(schema):
+        schema["content"]["format"]["content"] = json.dumps(number)
+
+    rewrite_schema(path, change)
+    with pytest.raises(InvalidInputError, match=rf"written by discernel .*{words}"):
+        discernel.load(path)
+
+
+def rewrite_schema(path, change):
+    """Change the schema of a saved model in place."""
     with zipfile.ZipFile(path) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
     schema = json.loads(parts["schema.json"])
-    schema["content"]["format"]["content"] = json.dumps(number)
+    change(schema)
     parts["schema.json"] = json.dumps(schema).encode()
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in parts.items():
             archive.writestr(name, content)
     path.write_bytes(buffer.getvalue())
-    with pytest.raises(InvalidInputError, match=rf"written by discernel .*{words}"):
+
+
+@pytest.mark.parametrize("loader", ["MethodNode", "ReduceNode", "FunctionNode"])
+def test_a_known_type_through_an_unknown_loader_is_refused(loader, tmp_path):
+    X, y = wine()
+    path = discernel.save(discernel.KernelDiscriminant().fit(X, y), tmp_path / "model.skops")
+
+    def change(schema):
+        schema["content"]["model"]["__loader__"] = loader
+
+    rewrite_schema(path, change)
+    with pytest.raises(
+        InvalidInputError, match=rf"KernelDiscriminant through {loader}.*not loaded"
+    ):
         discernel.load(path)
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from discernel.arrays.sample_weights import SampleWeights
 from discernel.exceptions import InvalidInputError
 from discernel.targets import ClassTarget
 from tests import reference
@@ -63,3 +64,20 @@ def test_a_drawn_part_has_two_samples_of_every_class(share, counts):
     rows = target.draw(share, np.random.RandomState(0))
     assert (np.diff(rows) > 0).all()
     np.testing.assert_array_equal(target.subset(rows).counts, counts)
+
+
+@pytest.mark.parametrize("weights", [None, (1.0, 3.0, 0.5, 2.0, 2.0, 1.0, 4.0, 1.5, 1.0)])
+def test_freedom_without_a_sample_is_that_of_the_others(weights):
+    y = np.array([0, 0, 0, 1, 1, 1, 1, 2, 2])
+    given = None if weights is None else SampleWeights.of(np.array(weights))
+    freedom, without = ClassTarget.from_labels(y, given).freedom
+    shares = np.ones(9) / 9.0 if weights is None else np.array(weights) / np.sum(weights)
+
+    def by_definition(rows):
+        sums = [
+            (shares[rows & (y == c)].sum(), (shares[rows & (y == c)] ** 2).sum()) for c in (0, 1, 2)
+        ]
+        return shares[rows].sum() - sum(squares / total for total, squares in sums)
+
+    assert freedom == pytest.approx(by_definition(np.ones(9, dtype=bool)))
+    assert without == pytest.approx([by_definition(np.arange(9) != row) for row in range(9)])

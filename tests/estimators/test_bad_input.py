@@ -7,6 +7,7 @@ from sklearn.exceptions import NotFittedError
 from discernel import (
     KernelDiscriminant,
     MultipleKernelDiscriminant,
+    MultipleKernelRidge,
     learn_kernel,
     regularization_path,
 )
@@ -212,3 +213,28 @@ def _strict_check(stack, names):
     grams._INDEFINITE = 1e-6
     for gram, name in zip(stack, names, strict=True):
         grams._check_definite(gram, name, len(gram))
+
+
+@pytest.mark.parametrize("missing", [None, np.nan])
+@pytest.mark.parametrize("label", ["p", 1.5])
+def test_a_missing_label_is_named_with_its_row(missing, label):
+    X = np.random.default_rng(0).normal(size=(8, 2))
+    y = np.array([label, "q" if label == "p" else 2.5] * 4, dtype=object)
+    y[5] = missing
+    with pytest.raises(InvalidInputError, match=r"y contains NaN.*Got .* in row 5\. Leave.*out"):
+        MultipleKernelDiscriminant().fit(X, y)
+    weights = np.where(np.arange(8) < 3, 0.0, 1.0)  # rows of weight 0 are left out, yet counted
+    with pytest.raises(InvalidInputError, match=r"y contains NaN.*in row 5"):
+        MultipleKernelDiscriminant().fit(X, y, sample_weight=weights)
+    if label != "p":
+        with pytest.raises(InvalidInputError, match=r"y contains NaN.*in row 5"):
+            MultipleKernelRidge().fit(X, y)
+
+
+def test_a_regression_on_names_or_dates_says_what_to_use():
+    X = np.random.default_rng(0).normal(size=(8, 2))
+    with pytest.raises(InvalidInputError, match=r"y must hold numbers.*'p'.*MultipleKernelDiscr"):
+        MultipleKernelRidge().fit(X, ["p", "q"] * 4)
+    days = np.datetime64("2024-01-01") + np.arange(8)
+    with pytest.raises(InvalidInputError, match=r"y must hold numbers.*2024-01-01"):
+        MultipleKernelRidge().fit(X, days)

@@ -282,6 +282,7 @@ def test_what_a_stage_took_says_how_good_the_other_forecasts_are():
     assert stages == ["500", "1,000", "4,000"]
     assert found.facts.plan.is_whole
     assert found.facts.plan.seconds == pytest.approx(5.55)
+    assert [stage.forecast for stage in found.facts.plan.stages] == pytest.approx([0.1, 1.0, 5.0])
 
 
 def test_a_forecast_that_was_too_short_costs_no_more_than_the_limit():

@@ -1,6 +1,7 @@
 """Importances of columns: what left-out rows lose when a column is that of another row."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -260,3 +261,26 @@ def test_rows_without_columns_have_none():
 
 def _same_letters(first, second):
     return np.array([[float(a == b) + 0.1 for b in second] for a in first])
+
+
+class _Tenfold:
+    """A head whose losses are in another unit."""
+
+    def __init__(self, head):
+        self._head = head
+
+    def row_losses(self, labels):
+        loss = self._head.row_losses(labels)
+        return lambda scores: 10.0 * loss(scores)
+
+
+def test_shares_and_their_errors_do_not_depend_on_the_unit_of_the_loss():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 3))
+    y = (X[:, 0] + 0.5 * rng.standard_normal(80) > 0).astype(int)
+    clf = MultipleKernelDiscriminant([RBF()], criterion="uniform").fit(X, y)
+    later = clf.model_.facts.importances
+    shares, errors = replace(later, head=_Tenfold(later.head)).found
+    np.testing.assert_allclose(shares, clf.feature_importances_, rtol=1e-9)
+    np.testing.assert_allclose(errors, clf.feature_importances_std_, rtol=1e-9)
+    assert (clf.feature_importances_std_ > 0).all()

@@ -252,3 +252,11 @@ def test_spectral_alignment_with_class_scores_is_the_scatter_between_classes(vec
     if target.n_classes == 2:
         expected = (V.T @ np.where(y == y.max(), 1.0, -1.0)) ** 2
         np.testing.assert_allclose(spectral_alignment(V, target.signs[:, None]), expected)
+
+
+def test_left_out_scatter_is_never_below_0():
+    """Without a row of the only class that has two, nothing is within classes but rounding."""
+    V = np.random.default_rng(0).standard_normal((3, 200))
+    found = left_out_scatter(V, ClassTarget.from_labels(np.array([0, 0, 1])))
+    assert (found.within >= 0).all()
+    assert (found.between >= 0).all()

@@ -264,7 +264,7 @@ def test_text_is_left_out_and_told():
     said = str(caught[0].message)
     assert said.startswith("2 columns were left out. 'note': text with 120 different values in 120")
     assert "'name': text with 62 different values in 120 rows. Drop it, encode it, or" in said
-    assert "Function(f).on(['name'])" in said
+    assert "NGram().on('name')" in said
     assert list(encoder.left_out) == ["note", "name"]
     assert set(encoder.source.tolist()) == {0, 2}
     assert issubclass(LeftOutColumnWarning, DiscernelWarning)

@@ -157,8 +157,9 @@ class FitRun:
         assert self.problem is not None
         assert self.stage is not None
         speed, stage = self.problem.speeds.get("here"), self.stage
+        expected = replace(stage, seconds=self._ratio * stage.seconds)
         if stage.is_forecast and verbose:
-            print(stage)
+            print(expected)
         elif stage.seconds > _LONG and self._seconds is None:
             warnings.warn(
                 f"This fit is expected to take {in_words(stage.seconds)}: {stage}. "
@@ -168,7 +169,7 @@ class FitRun:
             )
         shown: AbstractContextManager[None] = nullcontext()
         if stage.is_forecast:
-            shown = reporting(stage.seconds, verbose=bool(verbose))
+            shown = reporting(expected.seconds, verbose=bool(verbose))
         pay = speed is None or speed.blas_threads_pay
         with shown, blas_threads(len(training.y)) if pay else one_blas_thread():
             yield stage
@@ -360,7 +361,7 @@ class FitRun:
         if stage is None:
             return
         is_whole = stage is self._stages[-1] and not self._is_cut and not cut
-        ran = replace(stage, seconds=taken, forecast=stage.seconds)
+        ran = replace(stage, seconds=taken, forecast=self._ratio * stage.seconds)
         self._ran.append(replace(ran, finished=finished, is_whole=is_whole))
         if finished and len(self._ran) > 1 and stage.seconds >= _TELLING:
             self._ratio = min(max(taken / stage.seconds, 1.0 / _MOST_WRONG), _MOST_WRONG)

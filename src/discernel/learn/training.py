@@ -20,7 +20,7 @@ from discernel.discriminant import class_factors
 from discernel.exceptions import InvalidInputError, is_word
 from discernel.kernels import Linear, Standardized, as_kernels, kernel_names
 from discernel.kernels.base import Known
-from discernel.kernels.columns import Table, column_quantiles
+from discernel.kernels.columns import Table, column_quantiles, is_missing
 from discernel.model import KeptRows
 from discernel.rows.cells import ColumnFacts, as_table, is_plain
 from discernel.rows.encoder import TableEncoder, has_row_numbers
@@ -149,9 +149,42 @@ def check_training(
             y, present = _safe_indexing(y, counted), counted
         weights = SampleWeights.of(values[counted])
     name = type(estimator).__name__
+    y = on_host(y)
+    if y is not None:
+        _check_targets(y, present, numbers=options.get("y_numeric", False))
     found = _check(name, candidates, X, y, keep=keep, facts=facts, **options)
     reader = replace(found.reader, present=stood)
     return replace(found, reader=reader, weights=weights, places=present, absent=absent)
+
+
+def _check_targets(y: Any, places: NDArray[np.intp] | None, *, numbers: bool) -> None:
+    """Raise an error for a missing value of y, and for a value that is no number if it must be.
+
+    scikit-learn's own errors name neither the row nor a remedy.
+    """
+    cells = np.asarray(y)
+    if cells.ndim == 0 or cells.dtype.kind not in "OfMUS":
+        return
+    if cells.dtype.kind == "f":
+        bad = np.isnan(cells)
+    elif cells.dtype.kind == "O":
+        bad = np.reshape([is_missing(cell) for cell in cells.flat], cells.shape)
+    else:
+        bad = np.isnat(cells) if cells.dtype.kind == "M" else np.zeros(cells.shape, dtype=bool)
+    rows = np.flatnonzero(bad.reshape(len(cells), -1).any(axis=1))
+    if len(rows):
+        row = rows[0] if places is None else places[rows[0]]
+        raise InvalidInputError(
+            "Input y contains NaN. Every row must have a target. "
+            f"Got {cells[bad][0]} in row {row}. Leave such rows out: X[known], y[known] with "
+            "known = pd.notna(y)."
+        )
+    first = next(cells.flat, 0.0)
+    if numbers and isinstance(first, (str, np.datetime64)):
+        raise InvalidInputError(
+            f"y must hold numbers to predict. Got {str(first)!r}. For classes use "
+            "MultipleKernelDiscriminant; convert dates to numbers, such as days."
+        )
 
 
 def _select_weighted(X: Any, present: NDArray[np.intp], precomputed: bool) -> tuple[Any, Any]:
@@ -175,7 +208,7 @@ def _check(
     **options: Any,
 ) -> TrainingRows:
     """Return checked rows and target, without sample weights."""
-    X, y = on_host(X), on_host(y)
+    X = on_host(X)
     if y is None:
         raise InvalidInputError(f"{name} requires y to be passed, but the target y is None")
     # The default kernels take categories, text and missing cells.

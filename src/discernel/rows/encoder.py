@@ -521,8 +521,8 @@ def _learn_values(
         return LeftOut(
             column.name,
             f"text with {len(counts)} different values in {n_known} rows",
-            "Drop it, encode it, or compute a kernel of it with "
-            f"Function(f).on([{column.name!r}]).",
+            "Drop it, encode it, or use a kernel on text: "
+            f"NGram().on({column.name!r}) of discernel.kernels.",
             identifies=True,
         )
     kept = _frequent(counts)

@@ -241,8 +241,9 @@ def refuse_views(X: Any, y: Any = None) -> None:
         if any(len(shape) != 2 for shape in shapes) or len({shape[0] for shape in shapes}) > 1:
             return
     raise InvalidInputError(
-        f"X must be one table. Got {what}. Join several sources with `table, columns = "
-        "join_views(X)` of discernel.views, and use the kernels `source_kernels(columns)`."
+        f"X must be one table. Got {what}. Join several sources with `views = "
+        "join_views(X)` of discernel.views, give the estimator `source_kernels(views)`, and fit it "
+        "to `views.table`."
     )
 
 
