@@ -98,7 +98,7 @@ class Device:
     def __reduce__(self) -> tuple[Any, ...]:
         return _known, (self.library, str(self.where))
 
-    # ---- conversion --------------------------------------------------------------------------
+    # ---- conversion ------------------------------------------------------------------------------
 
     def _dtype(self, single: bool) -> Any:
         return self.xp.float32 if single else self.xp.float64
@@ -151,7 +151,7 @@ class Device:
                 f"free. Free some, {otherwise}"
             )
 
-    # ---- what the standard lacks -------------------------------------------------------------
+    # ---- operations that the standard lacks -------------------------------------------------
 
     def cholesky(self, matrix: Any) -> Any:
         """Return the lower Cholesky factor, or None if the matrix is not positive definite."""

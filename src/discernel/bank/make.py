@@ -128,15 +128,16 @@ def _kernels(grams: Any, names: Sequence[str] | None, device: Device) -> list[Ma
         )
     if names is None:
         names = [f"kernel {i}" for i in range(len(matrices))]
-    sent, n = sum(isinstance(matrix, np.ndarray) for matrix in matrices), shapes[0][0]
+    is_numpy = [isinstance(matrix, np.ndarray) for matrix in matrices]
+    sent, n = sum(is_numpy), shapes[0][0]
     device.check_room(
         8 * (sent + 1) * n * n,
         f"{sent + 1} matrices of {n:,} × {n:,} numbers",
         "take fewer rows, or give rows and kernels, which need one matrix.",
     )
     made, xp = [], device.xp
-    for matrix, name in zip(matrices, names, strict=True):
-        values = device.put(matrix) if isinstance(matrix, np.ndarray) else matrix
+    for matrix, name, is_sent in zip(matrices, names, is_numpy, strict=True):
+        values = device.put(matrix) if is_sent else matrix
         if not xp.isdtype(values.dtype, "real floating"):  # integers
             values = xp.astype(values, xp.float64)
         check_symmetric(values, name, xp, _TILE)

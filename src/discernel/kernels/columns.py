@@ -47,9 +47,19 @@ def _is_numeric(dtype: Any) -> bool:
     return bool(dtype.is_numeric()) or str(dtype) == "Boolean"
 
 
+def _is_pandas(frame: Any) -> bool:
+    """Whether a dataframe is one of pandas; others are those of polars."""
+    return hasattr(frame, "iloc")
+
+
+def _is_number(cell: Any) -> bool:
+    """Whether a cell holds a number or a boolean."""
+    return isinstance(cell, (Number, np.bool_))
+
+
 def frame_column(X: Any, position: int) -> Any:
     """Return one column of a dataframe."""
-    if hasattr(X, "iloc"):
+    if _is_pandas(X):
         return X.iloc[:, position]
     # polars: indexing would visit all columns.
     return X.to_series(position) if hasattr(X, "to_series") else X[:, position]
@@ -64,7 +74,7 @@ def column_cells(X: Any, position: int) -> NDArray[Any]:
     if not is_frame(X):
         return np.asarray(X)[:, position]
     column = frame_column(X, position)
-    if not hasattr(X, "iloc"):
+    if not _is_pandas(X):
         return _polars_cells(column)
     if hasattr(column.dtype, "categories"):
         values = column.cat.categories.astype(object).to_numpy()
@@ -96,7 +106,7 @@ def _holds_numbers(column: NDArray[Any]) -> bool:
     """Whether a column holds numbers only. Text is never a number."""
     if column.dtype.kind != "O":
         return _is_numeric(column.dtype)
-    return all(value is None or isinstance(value, (Number, np.bool_)) for value in column)
+    return all(value is None or _is_number(value) for value in column)
 
 
 def as_cells(X: Any) -> NDArray[Any]:
@@ -214,7 +224,7 @@ class Table:
 
 def _first_other(column: NDArray[Any]) -> Any:
     """Return the first cell that is not a number, or else the first cell."""
-    found = (value for value in column if not isinstance(value, (Number, np.bool_)))
+    found = (value for value in column if not _is_number(value))
     return next(found, column[0] if len(column) else None)
 
 
@@ -301,7 +311,7 @@ def take_columns(X: Any, indices: NDArray[np.intp]) -> Any:
     if isinstance(X, Table):
         return X.take(indices)
     if is_frame(X):
-        taken = X.iloc[:, indices] if hasattr(X, "iloc") else X[:, indices.tolist()]
+        taken = X.iloc[:, indices] if _is_pandas(X) else X[:, indices.tolist()]
         if is_mixed(taken):
             return Table.of(taken)
         return np.asarray(taken.to_numpy(), dtype=np.float64)
