@@ -22,9 +22,9 @@ from discernel import MultipleKernelDiscriminant
 from discernel.arrays import blas_threads
 from discernel.bank import TiledBank
 from discernel.kernels import feature_kernels
-from discernel.learn import Newton
 from discernel.programs.rkda import RKDAProgram
 from discernel.programs.solution import Task
+from discernel.solvers import Newton
 from discernel.targets import ClassTarget
 
 REPEATS = 5

@@ -10,7 +10,6 @@ from discernel.default.metric import learn_metric
 from discernel.exceptions import ConvergenceWarning
 from discernel.kernels import RBF
 from discernel.kernels.weighted import WeightedKernels
-from discernel.learn import Status
 from discernel.progress.deadline import (
     NO_DEADLINE,
     Deadline,
@@ -22,6 +21,7 @@ from discernel.progress.deadline import (
     must_stop_learning,
     seconds_left,
 )
+from discernel.solvers import Status
 from discernel.targets import ClassTarget
 from tests.bank._blend import blend_of_rank
 

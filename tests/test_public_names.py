@@ -7,7 +7,7 @@ import pytest
 
 import discernel
 from discernel import solvers
-from discernel.learn import SOLVERS
+from discernel.solvers import SOLVERS
 
 #: A name more is a decision, not an accident: it is written here too. At most 18.
 NAMES = [

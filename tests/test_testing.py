@@ -9,9 +9,8 @@ from discernel.bank import DenseBank, FeatureBank, TiledBank, gram_stack
 from discernel.criteria import CRITERIA, RKDA, Criterion
 from discernel.kernels import RBF, Cosine, Exponential, Laplace, Linear, Polynomial, rbf_ladder
 from discernel.kernels.adapters import Function, Pairwise
-from discernel.learn import Newton, Solution, Status
 from discernel.programs.rkda import RKDAPoint, RKDAProgram
-from discernel.solvers import QCQP, SDP, SILP, Columns, Galerkin
+from discernel.solvers import QCQP, SDP, SILP, Columns, Galerkin, Newton, Solution, Status
 from discernel.testing import check_bank, check_criterion, check_kernel, check_solver
 
 ROWS = np.random.default_rng(3).standard_normal((37, 4))

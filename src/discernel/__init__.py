@@ -12,7 +12,6 @@ from discernel.estimators import (
 )
 from discernel.learn import (
     LearnedKernel,
-    Status,
     align_kernels,
     learn_kernel,
     regularization_path,
@@ -21,6 +20,7 @@ from discernel.learn import (
 from discernel.papers.akfd.estimator import AKFDClassifier
 from discernel.papers.separability.estimator import SeparabilityClassifier
 from discernel.rows.open import open_rows
+from discernel.solvers import Status
 
 if TYPE_CHECKING:
     from discernel.persistence import load, save, trusted_types

@@ -29,7 +29,8 @@ from discernel.export.record import Recorder
 from discernel.kernels import RBF, Kernel
 from discernel.kernels.evaluate import KernelSet
 from discernel.kernels.terms import formula_of
-from discernel.learn import Newton, Solution, Solver, Status, Task, learn_kernel
+from discernel.learn import learn_kernel
+from discernel.solvers import Newton, Solution, Solver, Status, Task
 from discernel.targets import ClassTarget, Target
 
 __all__ = ["check_bank", "check_criterion", "check_kernel", "check_solver"]

@@ -12,10 +12,10 @@ from discernel.bank.device import factor_bytes
 from discernel.estimators import base
 from discernel.exceptions import ConvergenceWarning, InvalidInputError
 from discernel.kernels import RBF, Function, Laplace, Linear, rbf_ladder
-from discernel.learn import Status
 from discernel.plan import Problem
 from discernel.plan.costs import forecast
 from discernel.plan.speed import Speed, measure_device
+from discernel.solvers import Status
 
 #: A large GPU.
 SPEED = Speed(product=3e14, entry=6e-11, n_threads=1)

@@ -16,13 +16,13 @@ from discernel.bank import AutoBank
 from discernel.estimators.base import BaseKernelEstimator
 from discernel.exceptions import ConvergenceWarning, InvalidInputError
 from discernel.kernels import Function, rbf_ladder
-from discernel.learn import Status
 from discernel.learn import stages as staged
 from discernel.learn.stages import FitRun
 from discernel.model import Facts, Model
 from discernel.plan import FitPlan, Problem, Stage
 from discernel.plan.speed import Speed
 from discernel.progress.deadline import check_deadline, must_stop_learning
+from discernel.solvers import Status
 
 GIVEN = {"kernels": rbf_ladder(4), "criterion": "rkda", "regularization": 1e-2}
 

@@ -16,10 +16,10 @@ from discernel.bank import DenseBank
 from discernel.criteria import Alignment
 from discernel.exceptions import ConvergenceWarning, DroppedKernelWarning, InvalidInputError
 from discernel.kernels import RBF, Exponential, Function, Kernel, Linear, Polynomial
-from discernel.learn import Task
 from discernel.papers.alignment.criterion import alignment, stack_products
 from discernel.papers.alignment.parameters import _Search, align_kernels
 from discernel.papers.alignment.solvers import Greedy, QuadraticProgram, greedy, qp
+from discernel.solvers import Task
 from discernel.targets import ClassTarget, RegressionTarget
 from tests import reference
 from tests.conftest import make_problem

@@ -10,7 +10,6 @@ from discernel import learn_kernel
 from discernel.bank import DenseBank
 from discernel.criteria import AKFD
 from discernel.exceptions import InvalidInputError, NumericalError
-from discernel.learn import Status, Task
 from discernel.papers.akfd.criterion import critical_nu, decide, objective, one_against_rest
 from discernel.papers.akfd.solver import (
     NUS,
@@ -21,6 +20,7 @@ from discernel.papers.akfd.solver import (
     start_weights,
 )
 from discernel.programs.simplex import normalize
+from discernel.solvers import Status, Task
 from discernel.targets import ClassTarget
 from tests import reference
 from tests.conftest import make_problem

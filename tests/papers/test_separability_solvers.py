@@ -13,7 +13,6 @@ from discernel.bank import DenseBank
 from discernel.criteria import Separability
 from discernel.exceptions import ConvergenceWarning, InvalidGramError, InvalidInputError
 from discernel.kernels import RBF
-from discernel.learn import Task
 from discernel.papers.separability.criterion import Scatter, critical_alpha, ratio, vector_scatter
 from discernel.papers.separability.solvers import ClosedForm, Dinkelbach, dinkelbach
 from discernel.papers.separability.spectrum import Labels, reweigh_spectrum
@@ -25,6 +24,7 @@ from discernel.papers.separability.spectrum_choice import (
     choose_reweighing,
     neighbor_votes,
 )
+from discernel.solvers import Task
 from discernel.targets import ClassTarget
 from tests import reference
 from tests.conftest import make_problem

@@ -11,10 +11,11 @@ from discernel.exceptions import ConvergenceWarning
 from discernel.kernels import RBF, feature_kernels
 from discernel.kernels.evaluate import KernelSet
 from discernel.kernels.terms import Decay
-from discernel.learn import SILP, Columns, Newton, make_request, request
+from discernel.learn import make_request, request
 from discernel.programs import columns
 from discernel.programs.rkda import JointRKDAProgram, RKDAProgram, ShrunkRKDAProgram
 from discernel.programs.solution import Solution, Status, Task
+from discernel.solvers import SILP, Columns, Newton
 from discernel.targets import ClassTarget
 from tests import reference
 

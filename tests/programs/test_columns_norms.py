@@ -3,10 +3,10 @@
 import pytest
 
 from discernel.bank import DenseBank
-from discernel.learn import Newton
 from discernel.programs.columns import Columns
 from discernel.programs.rkda import RKDAProgram
 from discernel.programs.solution import Status, Task
+from discernel.solvers import Newton
 from discernel.targets import ClassTarget
 from tests.programs.test_columns import features, stack
 

@@ -29,9 +29,8 @@ from discernel.criteria import (
 )
 from discernel.exceptions import ConvergenceWarning, InvalidInputError, NumericalError
 from discernel.kernels import RBF
-from discernel.learn import Galerkin, Solution
 from discernel.programs.search import Search
-from discernel.solvers import Newton
+from discernel.solvers import Galerkin, Newton, Solution
 from tests import reference
 from tests.conftest import make_problem
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from discernel.bank import DenseBank
-from discernel.learn import Newton
 from discernel.programs.rkda import RKDAProgram
 from discernel.programs.screening import DualBall
 from discernel.programs.solution import Task
+from discernel.solvers import Newton
 from discernel.targets import ClassTarget
 from tests.conftest import make_problem
 

@@ -11,10 +11,10 @@ import pytest
 from scipy.optimize import brentq
 
 from discernel.bank import DenseBank
-from discernel.learn import Newton
 from discernel.programs.rkda import RKDAProgram
 from discernel.programs.screening import DualBall
 from discernel.programs.solution import Task
+from discernel.solvers import Newton
 from discernel.targets import ClassTarget
 from tests.conftest import make_problem
 

@@ -50,7 +50,12 @@ from discernel.learn.survey import (
 )
 from discernel.learn.training import TrainingRows, check_training, with_class_weight
 from discernel.model import Facts, KeptRows, Model
-from discernel.model.importances import Importances, has_importances, importance_rows
+from discernel.model.importances import (
+    Importances,
+    column_importances,
+    has_importances,
+    importance_rows,
+)
 from discernel.plan import LEARNED_ON
 from discernel.progress import phase
 from discernel.progress.deadline import check_deadline, must_stop_learning
@@ -403,10 +408,10 @@ class StreamLearner:
             Uncentered(),
             self.run.device,
         )
-        discriminant = fit_discriminant(fit, fit.target, estimator.statistics, fit.honest)
+        discriminant = fit_discriminant(fit, fit.target, estimator.statistics, fit.held_out)
         target = fit.target.among(state.classes)
         decision = estimator._decide(target, request)
-        head = estimator._make_head(discriminant, decision, target, fit.honest.where)
+        head = estimator._make_head(discriminant, decision, target, fit.held_out.where)
         rank, captured = state.features.rank, fit.system.captured
         facts = replace(
             known.facts,
@@ -558,12 +563,13 @@ def _importances(
     X, every = fit.state.survey.drawn.X, np.arange(len(fit.rows))
     if not has_importances(X, reader.kernels):
         return None
-    counted = fit.honest.rows if fit.honest.scores is None else None
+    counted = fit.held_out.rows if fit.held_out.scores is None else None
     if counted is None or len(counted) < 2:
         counted = every
     chosen = importance_rows(counted, fit.state.features.rank, reader)
     rows, labels = X[fit.rows[chosen]], fit.target.codes[chosen]
-    return Importances.of(kernel, reader, head, rows, fit.coef, fit.left_out(chosen), labels)
+    left_out = fit.left_out(chosen)
+    return Importances(column_importances(kernel, reader, head, rows, fit.coef, left_out, labels))
 
 
 def _still_few(state: StreamState) -> bool:

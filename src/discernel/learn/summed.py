@@ -96,7 +96,7 @@ class StreamedFit:
         Whether λ is the smallest or largest considered, so that a better one may lie beyond.
     target : ClassTarget
         The classes of the rows of the sample, with the class weights of all rows.
-    honest : HeldOutScores
+    held_out : HeldOutScores
         The rows that are held out from the learning of the kernel.
     rows : ndarray of int
         Positions of the rows in the sample.
@@ -117,7 +117,7 @@ class StreamedFit:
     regularization: float
     regularization_at_limit: Limit | None
     target: ClassTarget
-    honest: HeldOutScores
+    held_out: HeldOutScores
     rows: Positions
     table: FloatArray
     truth: FloatArray
@@ -226,22 +226,22 @@ def fit_stream(
     at = system.sampled(state.features(sample.X[rows]), summed, table)
     truth = table[codes]
     counted = np.flatnonzero(~sample.involved[rows])
-    honest = HeldOutScores()
+    held_out = HeldOutScores()
     if sample.involved.any():
         where = f"leave-one-out, of {len(counted)} drawn rows held out from the kernel"
-        honest = HeldOutScores(counted, where=where)
+        held_out = HeldOutScores(counted, where=where)
     elif len(rows) < state.survey.n_rows:
-        honest = HeldOutScores(where=f"leave-one-out, of {len(rows)} drawn rows")
+        held_out = HeldOutScores(where=f"leave-one-out, of {len(rows)} drawn rows")
     at_limit: Limit | None = None
     if fallback is not None:
-        honest, instead = fallback
+        held_out, instead = fallback
         chosen = instead if regularization is None else regularization
     elif regularization is None:
         found = _best(at, truth, target, counted)
         chosen, at_limit = found.regularization, found.at_limit
     else:
         chosen = regularization
-    known = (state, system, chosen, at_limit, target, honest, rows)
+    known = (state, system, chosen, at_limit, target, held_out, rows)
     return StreamedFit(*known, table, truth, summed, *at(chosen))
 
 

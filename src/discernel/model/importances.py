@@ -63,11 +63,6 @@ class Importances:
 
     found: tuple[FloatArray, FloatArray]
 
-    @classmethod
-    def of(cls, *given: Any) -> Importances:
-        """Return the importances, from the arguments of `column_importances`."""
-        return cls(column_importances(*given))
-
 
 @dataclass(frozen=True, eq=False)
 class LaterImportances:
@@ -150,7 +145,7 @@ def importances_of(
     left_out = fit.left_out(chosen)
     left_out = replace(left_out, influence=expand(left_out.influence))
     coef, own = expand(fit.coef), labels[chosen]
-    return Importances.of(kernel, reader, head, X[chosen], coef, left_out, own)
+    return Importances(column_importances(kernel, reader, head, X[chosen], coef, left_out, own))
 
 
 def has_importances(X: Any, kernels: list[Kernel]) -> bool:
