@@ -217,6 +217,7 @@ class FitRun:
             What is to be predicted.
         """
         X, request, n_rows = training.X, self.request, len(training.y)
+        encoder = training.reader.encoder
         learns = self._seconds is not None and self.stage is not None and self.stage.learns
         found = self._proposals.get(n_rows) if learns else None
         if found is None:
@@ -228,6 +229,7 @@ class FitRun:
                 regularization=request.given_regularization or None,  # folds are never without
                 random_state=request.random_state,
                 device=self.device,
+                groups=None if encoder is None else encoder.scale_groups,
             )
             if learns and not active_deadline().cut.is_set():
                 self._proposals[n_rows] = found

@@ -230,7 +230,8 @@ class Candidate:
     Attributes
     ----------
     name : str
-        How the weights were found.
+        How the weights were found; ``"likelihood"``: equal weights on columns that are scaled by
+        marginal likelihood.
     weights : ndarray of shape (n_kernels,)
         The weights.
     regularization : float
