@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeVar
 
 import joblib
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from discernel.arrays import Device, FloatArray, in_threads, typical_row
 from discernel.arrays.sample_weights import SampleWeights, effective_number
 from discernel.default.likelihood import learn_likelihood_metric
-from discernel.default.menu import MENU
+from discernel.default.menu import Menu, menu_of
 from discernel.default.metric import Metric
 from discernel.default.ridge import Ridge
 from discernel.discriminant import row_losses
@@ -74,6 +74,11 @@ class Sample:
     def weights(self) -> SampleWeights:
         """The weights of the rows."""
         return self.target.row_weights
+
+    @cached_property
+    def menu(self) -> Menu:
+        """The kernels that suit the rows."""
+        return menu_of(self.rows)
 
     @property
     def n_folds(self) -> int:
@@ -219,11 +224,11 @@ class CrossFit:
             scales, order = metric.of_strength(strength), np.concatenate([outside, inside])
             rows, n = (sample.rows * scales)[:, scales > 0][order], len(outside)
             if device is not None:
-                stack = MENU.matrices_on_device(rows, n, device)
+                stack = sample.menu.matrices_on_device(rows, n, device)
             else:
-                shape = MENU.n_kernels, len(rows), n
+                shape = sample.menu.n_kernels, len(rows), n
                 stack = np.empty(shape, dtype=dtype) if stack is None else stack
-                stack = MENU.matrices(rows, n, stack)
+                stack = sample.menu.matrices(rows, n, stack)
             return Ridge(stack, sample.scores[order], sample.weights.values[order], device)
 
         olds = [None] * len(metrics) if memory is None else [fold.stack for fold in memory.folds]
@@ -440,7 +445,7 @@ def _try_strengths(
         if not falls or (tried and must_stop_learning()):
             break  # more of a metric that does no good does none either
         fit = make(metrics, strength, memory=fit)
-        fit.best("average", uniform(MENU.n_kernels), lambdas, start)
+        fit.best("average", uniform(fit.sample.menu.n_kernels), lambdas, start)
         tried.append(fit.tried)
         ranking, falls = _ranked(tried, shares)
         start = ranking[0].candidate.regularization
@@ -464,7 +469,7 @@ def _try_likelihood(
     truth, target = sample.held_out(rows)
     if must_stop_learning() or sample.rows.shape[1] < 2 or not target.scores.shape[1]:
         return None
-    known, weights = best.candidate, uniform(MENU.n_kernels)
+    known, weights = best.candidate, uniform(sample.menu.n_kernels)
 
     def scored(metrics: list[Metric]) -> tuple[CrossFit, Scored]:
         fit = make(metrics, 1.0)

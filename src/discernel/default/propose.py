@@ -21,7 +21,7 @@ from discernel.default.choose import (
     draw_sample,
     each,
 )
-from discernel.default.menu import MENU
+from discernel.default.menu import MENU, Menu
 from discernel.default.metric import Metric, learn_metric
 from discernel.discriminant import row_losses
 from discernel.kernels import Kernel, Standardized
@@ -238,7 +238,7 @@ def propose_kernels(
         learn, fold_metrics = partial(_likelihood_metric, groups), choice.by_likelihood
         metric, dependent = learn(device, jobs[-1]), dependent[:MOST_BY_LIKELIHOOD]
     return Proposal(
-        kernels=scaled_kernels(metric.of_strength(strength), spreads, wider.rows),
+        kernels=scaled_kernels(metric.of_strength(strength), spreads, wider.rows, sample.menu),
         candidates=choice.candidates,
         without=choice.without,
         sample=sample,
@@ -268,15 +268,15 @@ def _likelihood_metric(groups: Positions | None, device: Device | None, job: Job
 
 
 def scaled_kernels(
-    scales: FloatArray, spreads: tuple[float, ...], rows: FloatArray
+    scales: FloatArray, spreads: tuple[float, ...], rows: FloatArray, menu: Menu = MENU
 ) -> list[Kernel]:
-    """Return the kernels of the menu on columns over spreads, times scales.
+    """Return the kernels of a menu on columns over spreads, times scales.
 
     A spread of 0 leaves a column out. Median distances are those of ``rows``, over spreads.
     """
     divisors = np.divide(spreads, scales, out=np.zeros(len(scales)), where=scales > 0)
     kept = tuple(divisors.tolist())
-    return [Standardized(kernel, kept) for kernel in MENU.kernels(rows * scales)]
+    return [Standardized(kernel, kept) for kernel in menu.kernels(rows * scales)]
 
 
 def menu_kernels(X: FloatArray, spreads: tuple[float, ...]) -> list[Kernel]:

@@ -16,6 +16,7 @@ from discernel.bank import TiledBank
 from discernel.bank.sums import Labelled, SummedSystem, SumPass
 from discernel.default import scaled_kernels
 from discernel.default.choose import clearly_better
+from discernel.default.menu import MENU, Menu
 from discernel.discriminant import row_losses
 from discernel.kernels.columns import divided_columns
 from discernel.kernels.features import NystromMap
@@ -78,6 +79,7 @@ def refine_metric(
     scales: FloatArray,
     start: FloatArray,
     device: Device | None = None,
+    menu: Menu = MENU,
 ) -> FloatArray | None:
     """Return better scales; None where held-out rows do not say that they are clearly better.
 
@@ -97,13 +99,15 @@ def refine_metric(
         That to start from: a scale that is too small stays so, one that is too large does not.
     device : Device, optional
         Where features are multiplied; by default here.
+    menu : Menu
+        The kernels.
     """
     weighted = held.sample_weights
     shares = np.full(held.n_samples, 1.0 / held.n_samples)
     shares = shares if weighted is None else weighted.shares
 
     def judged(scales: FloatArray) -> Refined:
-        return _round(X, fitted, held, shares, spreads, weights, scales, device)
+        return _round(X, fitted, held, shares, spreads, weights, scales, device, menu)
 
     given = found = best = judged(scales)
     if not np.array_equal(start, scales):
@@ -130,12 +134,15 @@ def _round(
     weights: FloatArray,
     scales: FloatArray,
     device: Device | None,
+    menu: Menu,
 ) -> Refined:
     """Return the losses of held-out rows with some scales, and the squared gradient by column."""
     n = fitted.n_samples
     kernels = [
         kernel.shifted(X[:_UNIT_ROWS])
-        for kernel in scaled_kernels(scales, spreads, divided_columns(X[:_MEDIAN_ROWS], spreads))
+        for kernel in scaled_kernels(
+            scales, spreads, divided_columns(X[:_MEDIAN_ROWS], spreads), menu
+        )
     ]
     bank = TiledBank(kernels, X[:_UNIT_ROWS])
     kept = weights[bank.kept]
