@@ -422,6 +422,11 @@ def test_candidates_are_named_with_the_power_of_the_metric(strength, name):
     assert candidate_label("weights", strength, by_folds=True) == name
 
 
+def test_a_metric_by_likelihood_is_named():
+    label = candidate_label("likelihood", 1.0, by_folds=True)
+    assert label == "equal weights, scaled by likelihood"
+
+
 def test_only_auto_has_candidates(rkda):
     with pytest.raises(InvalidInputError, match=r"Only criterion='auto'.*criterion='rkda'"):
         CandidatesDisplay.from_estimator(rkda)

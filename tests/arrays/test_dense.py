@@ -34,7 +34,11 @@ def test_inverse_is_whole_and_symmetric(n):
     np.testing.assert_allclose(found, np.linalg.inv(matrix), atol=1e-12)
     np.testing.assert_array_equal(found, found.T)
     factor = Cholesky(matrix.copy())
+    assert factor.log_determinant == pytest.approx(np.linalg.slogdet(matrix)[1])
     np.testing.assert_allclose(factor.inverse_diagonal(), found.diagonal(), rtol=1e-10)
+    single = Cholesky(matrix.astype(np.float32)).inverse()
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, found, atol=1e-5)
 
 
 # ---- threads ---------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from discernel.arrays import as_host
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.default import propose_kernels
 from discernel.default.choose import draw_sample
+from discernel.default.likelihood import MarginalLikelihood, learn_likelihood_metric
 from discernel.default.menu import MENU
 from discernel.default.metric import learn_metric
 from discernel.default.ridge import Ridge
@@ -61,6 +62,17 @@ def test_a_ridge_is_the_same(sample, device):
 def test_a_metric_is_the_same_to_its_digits(sample, device):
     given = sample.rows, sample.scores, sample.weights.values
     here, there = learn_metric(*given), learn_metric(*given, device=device)
+    assert_allclose(there.scales, here.scales, atol=5e-4)
+
+
+def test_a_metric_by_likelihood_is_the_same(sample, device):
+    given = sample.rows, sample.scores, sample.weights.values, np.arange(sample.rows.shape[1])
+    point = np.append(np.full(sample.rows.shape[1], -1.0), np.log(0.1))
+    value, gradient = MarginalLikelihood(*given)(point)
+    again, found = MarginalLikelihood(*given, device=device)(point)
+    assert again == pytest.approx(value, rel=1e-9)
+    assert_allclose(found, gradient, atol=1e-9)
+    here, there = (learn_likelihood_metric(*given[:3], device=where) for where in (None, device))
     assert_allclose(there.scales, here.scales, atol=5e-4)
 
 

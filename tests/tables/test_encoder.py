@@ -63,6 +63,9 @@ def test_every_kind_of_column(frame):
     assert encoder.transform(X).dtype == np.float64
     assert encoder.source.tolist() == [0, 0, 1, 2, 2, 2, 2, 3]
     assert encoder.is_code.tolist() == [False, True, False, True, True, True, True, False]
+    groups = encoder.scale_groups.tolist()
+    assert len(set(groups)) == 5
+    assert len(set(groups[3:7])) == 1
     assert encoder.left_out == {}
     known = np.array([[30.0], [50.0], [41.0], [20.0]])
     assert encoder.spreads[0] == pytest.approx(column_spreads(known)[0])

@@ -117,6 +117,7 @@ class Cholesky:
         single, lapack = matrix.dtype == np.float32, scipy.linalg.lapack
         potrf = lapack.spotrf if single else lapack.dpotrf
         self._potrs = lapack.spotrs if single else lapack.dpotrs
+        self._potri = lapack.spotri if single else lapack.dpotri
         factor, info = potrf(matrix.T, lower=1, clean=1, overwrite_a=1)
         if info != 0:
             raise _not_definite(f"at row {info} of {len(matrix)}")
@@ -147,8 +148,13 @@ class Cholesky:
         About the price of two factorisations.
         """
         check_deadline(2.0 * _operations(self._lower))
-        inverse, _ = scipy.linalg.lapack.dpotri(self._lower, lower=1, overwrite_c=1)
+        inverse, _ = self._potri(self._lower, lower=1, overwrite_c=1)
         return _mirror(inverse)
+
+    @property
+    def log_determinant(self) -> float:
+        """The logarithm of the determinant."""
+        return 2.0 * float(np.log(np.diagonal(self._lower)).sum(dtype=np.float64))
 
     def inverse_diagonal(self) -> FloatArray:
         """Return the diagonal of the inverse, for the price of the factorisation; this is lost."""
@@ -292,6 +298,12 @@ class DeviceFactor:
                     block = block - xp.matmul(L[stop:, start:stop].T, out[stop:, :])
                 out[start:stop, :] = xp.matmul(inverse.T, block)
         return out
+
+    @property
+    def log_determinant(self) -> float:
+        """The logarithm of the determinant."""
+        diagonal = as_host(self._device.xp.linalg.diagonal(self._lower))
+        return 2.0 * float(np.log(diagonal).sum(dtype=np.float64))
 
     def inverse_diagonal(self) -> FloatArray:
         """Return the diagonal of the inverse, in the memory of the factor, which is lost.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeVar
 
 import joblib
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from discernel.arrays import Device, FloatArray, in_threads, typical_row
 from discernel.arrays.sample_weights import SampleWeights, effective_number
-from discernel.default.menu import MENU
+from discernel.default.likelihood import learn_likelihood_metric
+from discernel.default.menu import Menu, menu_of
 from discernel.default.metric import Metric
 from discernel.default.ridge import Ridge
 from discernel.discriminant import row_losses
@@ -26,6 +27,11 @@ from discernel.targets import Target, by_appearance, deal
 
 #: Powers of the learned scales: no metric, half of it, all of it.
 STRENGTHS = (0.0, 0.5, 1.0)
+#: The name of equal weights with a metric by likelihood.
+_BY_LIKELIHOOD = "likelihood"
+#: Rows that scales are learned on by likelihood; and those for the fold that decides whether it is
+#: tried on the others.
+MOST_BY_LIKELIHOOD, _MOST_TO_TRY = 500, 300
 #: λ to choose from; smaller ones are too small for single precision.
 _LAMBDAS, _RULE = lambda_grid(0.0, -5.5), Rule(skips_failures=True)
 #: A candidate that is less simple must be better by this many standard errors.
@@ -69,6 +75,11 @@ class Sample:
         """The weights of the rows."""
         return self.target.row_weights
 
+    @cached_property
+    def menu(self) -> Menu:
+        """The kernels that suit the rows."""
+        return menu_of(self.rows)
+
     @property
     def n_folds(self) -> int:
         """The number of folds."""
@@ -78,6 +89,32 @@ class Sample:
         """Yield the rows outside of each fold and those in it."""
         for fold in range(self.n_folds):
             yield np.flatnonzero(self.folds != fold), np.flatnonzero(self.folds == fold)
+
+    def held_out(self, rows: Positions) -> tuple[FloatArray, Target]:
+        """Return what is to be predicted of some rows, or of all, and their target."""
+        if len(rows) == len(self.rows):
+            return self.scores, self.target
+        return self.scores[rows], self.target.subset(rows)
+
+    def likelihood_metric(
+        self,
+        rows: Positions,
+        groups: Positions | None,
+        device: Device | None = None,
+        *,
+        most: int = MOST_BY_LIKELIHOOD,
+        dtype: type[np.floating[Any]] = np.float64,
+    ) -> Metric:
+        """Return the metric by likelihood of the first of some rows, which are in random order."""
+        first = rows[:most]
+        return learn_likelihood_metric(
+            self.rows[first],
+            self.scores[first],
+            self.weights.values[first],
+            groups=groups,
+            dtype=dtype,
+            device=device,
+        )
 
 
 def draw_sample(
@@ -130,10 +167,11 @@ def _drawn(strata: Positions, most: int, rng: np.random.RandomState) -> Position
 
 
 class Scored(NamedTuple):
-    """A candidate, and its loss on each row when held out; see `row_losses`."""
+    """A candidate, its loss on each held-out row (see `row_losses`), and the predicted scores."""
 
     candidate: Candidate
     losses: FloatArray
+    predicted: FloatArray
 
 
 class Selection(NamedTuple):
@@ -143,6 +181,8 @@ class Selection(NamedTuple):
     candidates: list[Candidate]
     #: For each fold, the choice by the losses of the other rows.
     without: list[Candidate]
+    #: For each fold, the metric learned by likelihood without it; None where it is not chosen.
+    by_likelihood: list[Metric] | None
 
 
 class CrossFit:
@@ -153,7 +193,7 @@ class CrossFit:
     sample : Sample
         The rows.
     metrics : sequence of Metric
-        One per fold.
+        One per fold; of the first fold alone, only that fold is held out.
     strength : float
         The power of their scales.
     dtype : type
@@ -175,29 +215,32 @@ class CrossFit:
         device: Device | None = None,
     ) -> None:
         self.sample, self.strength, self._device = sample, strength, device
+        self._divisions = list(sample.divisions())[: len(metrics)]
+        #: The held-out rows.
+        self.rows = np.flatnonzero(sample.folds < len(metrics))
 
         def make(job: tuple[Metric, tuple[Positions, Positions], Any]) -> Ridge:
             metric, (outside, inside), stack = job
             scales, order = metric.of_strength(strength), np.concatenate([outside, inside])
             rows, n = (sample.rows * scales)[:, scales > 0][order], len(outside)
             if device is not None:
-                stack = MENU.matrices_on_device(rows, n, device)
+                stack = sample.menu.matrices_on_device(rows, n, device)
             else:
-                shape = MENU.n_kernels, len(rows), n
+                shape = sample.menu.n_kernels, len(rows), n
                 stack = np.empty(shape, dtype=dtype) if stack is None else stack
-                stack = MENU.matrices(rows, n, stack)
+                stack = sample.menu.matrices(rows, n, stack)
             return Ridge(stack, sample.scores[order], sample.weights.values[order], device)
 
         olds = [None] * len(metrics) if memory is None else [fold.stack for fold in memory.folds]
         #: One fit per fold, which is held out.
         self.folds: list[Ridge] = each(
-            make, list(zip(metrics, sample.divisions(), olds, strict=True)), device
+            make, list(zip(metrics, self._divisions, olds, strict=True)), device
         )
         #: All that was tried.
         self.tried: list[Scored] = []
 
     def predictor(self, weights: FloatArray) -> Callable[[float], FloatArray]:
-        """Return the function from λ to the predictions for all rows by fits to other folds."""
+        """Return the function from λ to predictions for held-out rows, by fits to other folds."""
         predictors = each(
             lambda fold: partial(fold.predict, fold.combined(weights)), self.folds, self._device
         )
@@ -205,9 +248,9 @@ class CrossFit:
         def at(regularization: float) -> FloatArray:
             parts = each(lambda predict: predict(regularization), predictors, self._device)
             predicted = np.empty_like(self.sample.scores)
-            for (_, inside), part in zip(self.sample.divisions(), parts, strict=True):
+            for (_, inside), part in zip(self._divisions, parts, strict=True):
                 predicted[inside] = part
-            return predicted
+            return predicted[self.rows]
 
         return at
 
@@ -222,12 +265,12 @@ class CrossFit:
 
         λ that are too small for the precision are passed over.
         """
-        predicted_with, shares = self.predictor(weights), self.sample.weights.shares
-        found: dict[float, Scored] = {}
+        predicted_with, (truth, target) = self.predictor(weights), self.sample.held_out(self.rows)
+        shares, found = target.row_weights.shares, dict[float, Scored]()
 
         def loss(regularization: float) -> float:
             predicted = predicted_with(regularization)
-            losses, right = row_losses(predicted, self.sample.scores, self.sample.target)
+            losses, right = row_losses(predicted, truth, target)
             candidate = Candidate(
                 name,
                 weights,
@@ -237,7 +280,7 @@ class CrossFit:
                 strength=self.strength,
                 accuracy=None if right is None else float(shares @ right),
             )
-            found[regularization] = Scored(candidate, losses)
+            found[regularization] = Scored(candidate, losses, predicted)
             self.tried.append(found[regularization])
             return candidate.error
 
@@ -312,12 +355,14 @@ def choose(
     regularization: float | None = None,
     device: Device | None = None,
     is_whole: bool = True,
+    groups: Positions | None = None,
 ) -> Selection:
-    """Choose a strength of the metric, weights and λ.
+    """Choose a metric and its strength, weights and λ.
 
-    The strength is chosen with equal weights, and then whether learned weights are better. What is
+    The metric is chosen with equal weights, and then whether learned weights are better. What is
     less simple must be clearly better: a metric or weights that have seen the labels of a small
-    sample look good by chance. Strengths are tried as long as the loss falls and there is time.
+    sample look good by chance. Strengths of the given metrics are tried as long as the loss falls
+    and there is time; then a metric by likelihood, see `_try_likelihood`.
 
     Parameters
     ----------
@@ -333,42 +378,124 @@ def choose(
         Where to compute; by default here.
     is_whole : bool
         Whether the sample has all rows, so that the weights without each fold are of use.
+    groups : ndarray of shape (n_columns,), optional
+        As in `learn_likelihood_metric`.
     """
     lambdas = _LAMBDAS if regularization is None else (regularization,)
     # Some λ that users give are too small for single precision.
     dtype = np.float32 if regularization is None else np.float64
-    make, shares = partial(CrossFit, sample, metrics, device=device), sample.weights.shares
+    shares, make = sample.weights.shares, partial(CrossFit, sample, device=device, dtype=dtype)
+    tried, ranking = _try_strengths(make, metrics, lambdas, shares)
+    found = _try_likelihood(make, sample, ranking[0], lambdas, groups, device)
+    by_likelihood = None
+    if found is not None:
+        fit, by_folds = found
+        ranking = _with_likelihood(ranking, fit.tried, shares)
+        if ranking[0].candidate.name == _BY_LIKELIHOOD:
+            metrics = by_likelihood = by_folds
+            # Without a fold, its metric stays a choice; others than this were not learned for it.
+            tried = tried[:1]
+    without = []
+    for fold in range(sample.n_folds):
+        others = np.where(sample.folds == fold, 0.0, shares)
+        ranked, _ = _ranked(tried, others)
+        if by_likelihood is not None:
+            ranked = _with_likelihood(ranked, fit.tried, others)
+        without.append(ranked[0].candidate)
+    # Weights and predictions are no choice between few things: in single precision their third and
+    # fifth digits would depend on the machine, and on the units of the columns.
+    best = ranking[0].candidate
+    fit = make(metrics, best.strength, dtype=np.float64)
+    ranking[0] = fit.best(best.name, best.weights, (best.regularization,))
+    candidates = [scored.candidate for scored in ranking]
+    if not must_stop_learning():
+        learned = _learn_weights(fit, ranking[0], pull, lambdas, without if is_whole else [])
+        is_better = clearly_better(learned.losses, ranking[0].losses, shares)
+        candidates.insert(0 if is_better else 1, learned.candidate)
+    return Selection(candidates, without, by_likelihood)
+
+
+def _learn_weights(
+    fit: CrossFit, start: Scored, pull: float, lambdas: Sequence[float], without: list[Candidate]
+) -> Scored:
+    """Return learned weights from a start; if they are better, learn them without each fold too.
+
+    The latter replace the weights in the candidates ``without`` each fold, if there are any.
+    """
+    best = start.candidate
+    found = fit.best("weights", fit.learn_weights(best, pull), lambdas, best.regularization)
+    if clearly_better(found.losses, start.losses, fit.sample.weights.shares):
+        for fold, one in enumerate(without):
+            weights = fit.learn_weights(best, pull, without=fold)
+            like = found.candidate if one.strength == best.strength else one
+            without[fold] = replace(like, weights=weights)
+    return found
+
+
+def _try_strengths(
+    make: Callable[..., CrossFit],
+    metrics: Sequence[Metric],
+    lambdas: Sequence[float],
+    shares: FloatArray,
+) -> tuple[list[list[Scored]], list[Scored]]:
+    """Return all that was tried with each strength of metrics, and the ranking of the best."""
     tried: list[list[Scored]] = []
     fit, start, falls = None, None, True
     for strength in STRENGTHS:
         if not falls or (tried and must_stop_learning()):
             break  # more of a metric that does no good does none either
-        fit = make(strength, dtype=dtype, memory=fit)
-        fit.best("average", uniform(MENU.n_kernels), lambdas, start)
+        fit = make(metrics, strength, memory=fit)
+        fit.best("average", uniform(fit.sample.menu.n_kernels), lambdas, start)
         tried.append(fit.tried)
         ranking, falls = _ranked(tried, shares)
         start = ranking[0].candidate.regularization
-    without = [
-        _ranked(tried, np.where(sample.folds == fold, 0.0, shares))[0][0].candidate
-        for fold in range(sample.n_folds)
-    ]
-    # Weights and predictions are no choice between few things: in single precision their third and
-    # fifth digits would depend on the machine, and on the units of the columns.
-    fit, best = None, ranking[0].candidate
-    fit = make(best.strength, dtype=np.float64)
-    ranking[0] = fit.best("average", best.weights, (best.regularization,))
-    best, *others = candidates = [scored.candidate for scored in ranking]
-    if must_stop_learning():
-        return Selection(candidates, without)
-    found = fit.best("weights", fit.learn_weights(best, pull), lambdas, best.regularization)
-    learned = found.candidate
-    if not clearly_better(found.losses, ranking[0].losses, shares):
-        return Selection([best, learned, *others], without)
-    for fold, one in enumerate(without if is_whole else ()):
-        weights = fit.learn_weights(best, pull, without=fold)
-        like = learned if one.strength == best.strength else one
-        without[fold] = replace(like, weights=weights)
-    return Selection([learned, *candidates], without)
+    return tried, ranking
+
+
+def _try_likelihood(
+    make: Callable[..., CrossFit],
+    sample: Sample,
+    best: Scored,
+    lambdas: Sequence[float],
+    groups: Positions | None,
+    device: Device | None,
+) -> tuple[CrossFit, list[Metric]] | None:
+    """Return fits with a metric by likelihood for each fold, and the metrics.
+
+    None if on the first fold they are not clearly better than the best so far, if there is no time,
+    or if there are no two columns or classes to tell apart there.
+    """
+    rows = np.flatnonzero(sample.folds == 0)
+    truth, target = sample.held_out(rows)
+    if must_stop_learning() or sample.rows.shape[1] < 2 or not target.scores.shape[1]:
+        return None
+    known, weights = best.candidate, uniform(sample.menu.n_kernels)
+
+    def scored(metrics: list[Metric]) -> tuple[CrossFit, Scored]:
+        fit = make(metrics, 1.0)
+        return fit, fit.best(_BY_LIKELIHOOD, weights, lambdas, known.regularization)
+
+    outside = [rows for rows, _ in sample.divisions()]
+    first = sample.likelihood_metric(
+        outside[0], groups, device, most=_MOST_TO_TRY, dtype=np.float32
+    )
+    _, found = scored([first])
+    losses, _ = row_losses(best.predicted[rows], truth, target)
+    if not clearly_better(found.losses, losses, target.row_weights.shares):
+        return None
+    metrics = each(partial(sample.likelihood_metric, groups=groups, device=device), outside, device)
+    fit, _ = scored(metrics)
+    return fit, metrics
+
+
+def _with_likelihood(
+    ranking: list[Scored], tried: list[Scored], shares: FloatArray
+) -> list[Scored]:
+    """Return a ranking with the best of some fits: first if it is clearly better, else last."""
+    shares = shares / shares.sum()
+    best = min(tried, key=lambda one: float(shares @ one.losses))
+    is_better = clearly_better(best.losses, ranking[0].losses, shares)
+    return [best, *ranking] if is_better else [*ranking, best]
 
 
 def _ranked(tried: list[list[Scored]], shares: FloatArray) -> tuple[list[Scored], bool]:

@@ -121,8 +121,8 @@ class Relearner:
         own = proposal.without[fold] if proposal.is_whole else chosen
 
         def scaled(strength: float) -> Bank:
-            scales = metric.of_strength(strength)
-            return self.bank_of(scaled_kernels(scales, proposal.spreads, proposal.sample.rows))
+            scales, sample = metric.of_strength(strength), proposal.sample
+            return self.bank_of(scaled_kernels(scales, proposal.spreads, sample.rows, sample.menu))
 
         if not self.request.leaves_choice:
             found = self._relearned(scaled(own.strength), outside)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -112,4 +113,20 @@ def _fill_powers(distances: FloatArray, widest: float, out: Array, squarings: in
             source = here
 
 
+def menu_of(rows: FloatArray) -> Menu:
+    """Return the menu for some rows: with narrower kernels where most occur more than once."""
+    counts = Counter(row.tobytes() for row in rows)
+    n_repeated = sum(count for count in counts.values() if count > 1)
+    return _OF_REPEATED_ROWS if n_repeated > _MANY * len(rows) else MENU
+
+
 MENU = Menu()
+#: Nothing is near a row for the last of these kernels but copies of the row. They let copies have
+#: something in common that their neighbours do not have, as a random effect per row would. The
+#: log-loss of `maternal`, with copies of most rows in training and test, fell from 0.39 to 0.35.
+#: Where copies were in training only, other kernels had to fit them: there it fell too, from 0.77
+#: to 0.68, the mean of 150 rows of four data sets, two or four times each. Always in the
+#: menu, the narrowest of them made three of 34 tasks worse, by 4 to 48 %.
+_OF_REPEATED_ROWS = Menu(laplace=(4.0, 2.0, 1.0, 0.5, 0.25, 0.125, 0.0625, 0.03125))
+#: More than this share of the rows must have a copy.
+_MANY = 0.5

@@ -29,7 +29,7 @@ _ROUNDS = 3
 #: Differences of scores that are rounding errors, as a share of the scores.
 _ROUNDING = 1e-6
 #: Digits of a scale: single precision knows few more, and on another machine they are others.
-_DIGITS = 4
+DIGITS = 4
 #: Slopes that are computed at a time.
 _AT_ONCE = 2**24
 
@@ -95,17 +95,22 @@ def learn_metric(
         return Metric(scales)
     weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight)
     weights = weights / weights.mean()  # in single precision, another scale rounds differently
-    differences = np.abs(scores - np.average(scores, axis=0, weights=weights))
-    # Of what is constant, nothing is left but rounding errors.
-    scores = scores * (differences.max(axis=0) > _ROUNDING * np.abs(scores).max(axis=0))
+    scores = varying_scores(scores, weights)
     for _ in range(_ROUNDS):
         gradient, regularization = _squared_gradient(
             X, scores, weights, scales, regularization, device
         )
         if not gradient.max() > 0:
             break
-        scales = np.round(np.sqrt(gradient / gradient.max()), _DIGITS)
+        scales = np.round(np.sqrt(gradient / gradient.max()), DIGITS)
     return Metric(scales)
+
+
+def varying_scores(scores: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return scores of weighted rows, with 0 for outputs that are constant up to rounding."""
+    differences = np.abs(scores - np.average(scores, axis=0, weights=weights))
+    varies = differences.max(axis=0) > _ROUNDING * np.abs(scores).max(axis=0)
+    return np.asarray(scores * varies)
 
 
 def _squared_gradient(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -12,8 +13,15 @@ from sklearn.utils import check_random_state
 from discernel.arrays import Device, FloatArray, draw_rows
 from discernel.bank import Bank
 from discernel.criteria import KernelLeastSquares
-from discernel.default.choose import Positions, Sample, choose, draw_sample, each
-from discernel.default.menu import MENU
+from discernel.default.choose import (
+    MOST_BY_LIKELIHOOD,
+    Positions,
+    Sample,
+    choose,
+    draw_sample,
+    each,
+)
+from discernel.default.menu import MENU, Menu
 from discernel.default.metric import Metric, learn_metric
 from discernel.discriminant import row_losses
 from discernel.kernels import Kernel, Standardized
@@ -42,6 +50,8 @@ _START = 2
 _FALLS = 0.5
 #: Rows that widths are taken from where only the cost of the kernels counts.
 _FEW_ROWS = 50
+#: A sample, and the positions of the rows in it that a metric is learned from.
+Job: TypeAlias = tuple[Sample, Positions]
 #: Beyond these λ there was nothing to choose from.
 _LIMITS = (1.0, _LEAST)
 
@@ -71,6 +81,8 @@ class Proposal:
         no metric at all.
     is_whole : bool
         Whether the sample has all training rows.
+    learn_metric : callable
+        From a sample and the positions of some of its rows to a metric of the chosen kind.
     """
 
     kernels: list[Kernel]
@@ -82,6 +94,7 @@ class Proposal:
     spreads: tuple[float, ...]
     dependent: Positions
     is_whole: bool
+    learn_metric: Callable[[Job], Metric]
 
     @property
     def chosen(self) -> Candidate:
@@ -110,7 +123,7 @@ class Proposal:
         rows, part = divided_columns(X[outside], self.spreads), target.subset(outside)
         rng = np.random.RandomState(0)
         drawn = draw_sample(rows, part, most=_MOST_FOR_METRIC, n_folds=1, rng=rng)
-        return _learned_metric(None, (drawn, np.arange(len(drawn.rows))))
+        return self.learn_metric((drawn, np.arange(len(drawn.rows))))
 
     def learn(self, bank: Bank, target: Target, request: Any) -> LearnedKernel:
         """Return the chosen weights, with a λ for the number of rows there are.
@@ -172,6 +185,7 @@ def propose_kernels(
     regularization: float | None = None,
     random_state: Any = None,
     device: Device | None = None,
+    groups: Positions | None = None,
 ) -> Proposal:
     """Return the kernels that predict held-out rows best.
 
@@ -191,6 +205,9 @@ def propose_kernels(
         Draws rows and folds; None is 0.
     device : Device, optional
         Where to compute; by default here.
+    groups : ndarray of shape (n_columns,), optional
+        Columns with the same number, the codes of a category, have one scale in a metric by
+        likelihood; by default each has its own.
     """
     rng = check_random_state(0 if random_state is None else random_state)
     rows = divided_columns(X, spreads)
@@ -204,7 +221,8 @@ def propose_kernels(
     jobs.append((wider, np.arange(len(wider.rows))))
     if hurries:
         jobs = jobs[-1:]  # no metric will be chosen: one is enough to say which columns matter
-    *fold_metrics, metric = each(partial(_learned_metric, device), jobs, device)
+    learn: Callable[[Device | None, Job], Metric] = _learned_metric
+    *fold_metrics, metric = each(partial(learn, device), jobs, device)
     fold_metrics = fold_metrics or [metric] * sample.n_folds
     choice = choose(
         sample,
@@ -213,18 +231,23 @@ def propose_kernels(
         regularization=regularization,
         device=device,
         is_whole=is_whole,
+        groups=groups,
     )
-    strength = choice.candidates[0].strength
+    strength, dependent = choice.candidates[0].strength, wider.positions
+    if choice.by_likelihood is not None:
+        learn, fold_metrics = partial(_likelihood_metric, groups), choice.by_likelihood
+        metric, dependent = learn(device, jobs[-1]), dependent[:MOST_BY_LIKELIHOOD]
     return Proposal(
-        kernels=scaled_kernels(metric.of_strength(strength), spreads, wider.rows),
+        kernels=scaled_kernels(metric.of_strength(strength), spreads, wider.rows, sample.menu),
         candidates=choice.candidates,
         without=choice.without,
         sample=sample,
         metric=metric,
         fold_metrics=fold_metrics,
         spreads=spreads,
-        dependent=wider.positions if strength > 0 else wider.positions[:0],
+        dependent=dependent if strength > 0 else dependent[:0],
         is_whole=is_whole,
+        learn_metric=partial(learn, None),
     )
 
 
@@ -233,22 +256,27 @@ def rows_to_choose_on(n_rows: int) -> int:
     return max(_FEW, min(n_rows // 4, _MOST))
 
 
-def _learned_metric(device: Device | None, job: tuple[Sample, Positions]) -> Metric:
+def _learned_metric(device: Device | None, job: Job) -> Metric:
     sample, rows = job
     X, scores, weights = sample.rows[rows], sample.scores[rows], sample.weights.values[rows]
     return learn_metric(X, scores, weights, device=device)
 
 
+def _likelihood_metric(groups: Positions | None, device: Device | None, job: Job) -> Metric:
+    sample, rows = job
+    return sample.likelihood_metric(rows, groups, device)
+
+
 def scaled_kernels(
-    scales: FloatArray, spreads: tuple[float, ...], rows: FloatArray
+    scales: FloatArray, spreads: tuple[float, ...], rows: FloatArray, menu: Menu = MENU
 ) -> list[Kernel]:
-    """Return the kernels of the menu on columns over spreads, times scales.
+    """Return the kernels of a menu on columns over spreads, times scales.
 
     A spread of 0 leaves a column out. Median distances are those of ``rows``, over spreads.
     """
     divisors = np.divide(spreads, scales, out=np.zeros(len(scales)), where=scales > 0)
     kept = tuple(divisors.tolist())
-    return [Standardized(kernel, kept) for kernel in MENU.kernels(rows * scales)]
+    return [Standardized(kernel, kept) for kernel in menu.kernels(rows * scales)]
 
 
 def menu_kernels(X: FloatArray, spreads: tuple[float, ...]) -> list[Kernel]:

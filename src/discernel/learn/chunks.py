@@ -359,10 +359,12 @@ class StreamLearner:
             proposal.metric.of_strength(proposal.chosen.strength),
             proposal.metric.of_strength(_START_STRENGTH),
             self.run.device,
+            proposal.sample.menu,
         )
         if scales is None:
             return None
-        kernels = scaled_kernels(scales, spreads, divided_columns(X, spreads))
+        rows, menu = divided_columns(X, spreads), proposal.sample.menu
+        kernels = scaled_kernels(scales, spreads, rows, menu)
         bank = TiledBank([kernel.shifted(X) for kernel in kernels], X)
         weights = learned.weights[bank.kept]
         learned = replace(learned, coefficients=bank.coefficients(weights / weights.sum()))

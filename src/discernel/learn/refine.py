@@ -16,6 +16,7 @@ from discernel.bank import TiledBank
 from discernel.bank.sums import Labelled, SummedSystem, SumPass
 from discernel.default import scaled_kernels
 from discernel.default.choose import clearly_better
+from discernel.default.menu import MENU, Menu
 from discernel.discriminant import row_losses
 from discernel.kernels.columns import divided_columns
 from discernel.kernels.features import NystromMap
@@ -78,6 +79,7 @@ def refine_metric(
     scales: FloatArray,
     start: FloatArray,
     device: Device | None = None,
+    menu: Menu = MENU,
 ) -> FloatArray | None:
     """Return refined column scales; None unless their held-out loss is clearly smaller.
 
@@ -98,13 +100,15 @@ def refine_metric(
         hardly increases small ones.
     device : Device, optional
         The device for products of features; by default the CPU.
+    menu : Menu
+        The default kernels.
     """
     weighted = held.sample_weights
     shares = np.full(held.n_samples, 1.0 / held.n_samples)
     shares = shares if weighted is None else weighted.shares
 
     def evaluate(scales: FloatArray) -> Refined:
-        return _round(X, fitted, held, shares, spreads, weights, scales, device)
+        return _round(X, fitted, held, shares, spreads, weights, scales, device, menu)
 
     given = found = best = evaluate(scales)
     if not np.array_equal(start, scales):
@@ -131,12 +135,15 @@ def _round(
     weights: FloatArray,
     scales: FloatArray,
     device: Device | None,
+    menu: Menu,
 ) -> Refined:
     """Fit with some column scales; return held-out losses and squared gradients by column."""
     n = fitted.n_samples
     kernels = [
         kernel.shifted(X[:_UNIT_ROWS])
-        for kernel in scaled_kernels(scales, spreads, divided_columns(X[:_MEDIAN_ROWS], spreads))
+        for kernel in scaled_kernels(
+            scales, spreads, divided_columns(X[:_MEDIAN_ROWS], spreads), menu
+        )
     ]
     bank = TiledBank(kernels, X[:_UNIT_ROWS])
     kept = weights[bank.kept]

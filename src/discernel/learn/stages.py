@@ -220,6 +220,7 @@ class FitRun:
             The target.
         """
         X, request, n_rows = training.X, self.request, len(training.y)
+        encoder = training.reader.encoder
         learns = self._seconds is not None and self.stage is not None and self.stage.learns
         found = self._proposals.get(n_rows) if learns else None
         if found is None:
@@ -231,6 +232,7 @@ class FitRun:
                 regularization=request.given_regularization or None,  # folds need a positive λ
                 random_state=request.random_state,
                 device=self.device,
+                groups=None if encoder is None else encoder.scale_groups,
             )
             if learns and not active_deadline().cut.is_set():
                 self._proposals[n_rows] = found

@@ -229,7 +229,8 @@ class Candidate:
     Attributes
     ----------
     name : str
-        The method that found the weights.
+        The method that found the weights. ``"likelihood"``: equal weights, with column scales by
+        marginal likelihood.
     weights : ndarray of shape (n_kernels,)
         The weights.
     regularization : float

@@ -800,6 +800,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return np.array([code for column in self.columns_ for code in column.is_code])
 
     @property
+    def scale_groups(self) -> NDArray[np.intp]:
+        """A number per encoded column, the same for the codes of one column of the table."""
+        own = self.n_features_in_ + np.arange(len(self.is_code))
+        return np.where(self.is_code, self.source, own)
+
+    @property
     def spreads(self) -> tuple[float, ...]:
         """The divisor of each encoded column in kernels: the spread of known numbers; 1 for codes.
 

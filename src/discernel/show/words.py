@@ -16,6 +16,7 @@ _CONTROL = re.compile(
 #: How the weights of a candidate were found, where its own name says too little.
 _CANDIDATES = {
     "average": "equal weights",
+    "likelihood": "equal weights",
     "weights": "learned weights",
     "single": "best single kernel",
     "loo": "weights by leave-one-out",
@@ -73,9 +74,12 @@ def candidate_label(name: str, strength: float, by_folds: bool) -> str:
     --------
     >>> candidate_label("average", 0.5, by_folds=True)
     'equal weights, half scaled'
+    >>> candidate_label("likelihood", 1.0, by_folds=True)
+    'equal weights, scaled by likelihood'
     """
     label = _CANDIDATES.get(name, name)
     scaled = _STRENGTHS.get(strength, f"scaled to the power {strength:g}")
+    scaled = f"{scaled} by likelihood" if name == "likelihood" else scaled
     return f"{label}, {scaled}" if by_folds else label
 
 
