@@ -27,7 +27,9 @@ $(VENV)/.app: pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[app]"
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml reproduction/pyproject.toml
+# Installing compiles the loops of discernel.arrays.loops, where there is a C compiler.
+LOOPS := hatch_build.py $(wildcard src/discernel/arrays/loops/*.[ch])
+$(VENV)/.dev: pyproject.toml reproduction/pyproject.toml $(LOOPS)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[dev]" -e reproduction
 	@touch $@ $(VENV)/.app $(VENV)/.reproduction
@@ -99,8 +101,9 @@ docs: $(VENV)/.docs
 docs-check: $(VENV)/.docs
 	$(BIN)/python docs/check_pages.py build/docs
 
+# The wheel is for every machine: without compiled loops, which `pip install .` compiles.
 build: $(VENV)/.dev
-	$(BIN)/python -m build
+	DISCERNEL_COMPILED=0 $(BIN)/python -m build
 
 clean:
 	rm -rf $(VENV) $(OLDEST) build docs/gallery docs/api/generated dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

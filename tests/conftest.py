@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_blobs
 
+from discernel.arrays.loops import SWITCH, compiled_loops
+
 
 def make_problem(n_samples, n_classes, n_kernels, seed=0):
     """Return raw Gram matrices of mixed families and labels of overlapping classes."""
@@ -20,6 +22,16 @@ def make_problem(n_samples, n_classes, n_kernels, seed=0):
     grams = np.array([*candidates, (1.0 + inner) ** 2])
     grams.flags.writeable = y.flags.writeable = False
     return grams, y
+
+
+@pytest.fixture
+def numpy_alone(monkeypatch):
+    """Without compiled loops, as where there is no compiler."""
+    monkeypatch.setenv(SWITCH, "0")
+    compiled_loops.cache_clear()
+    yield
+    monkeypatch.undo()
+    compiled_loops.cache_clear()
 
 
 @pytest.fixture(scope="session")

@@ -122,6 +122,8 @@ def test_the_wheel_holds_the_library_alone():
     assert not parts & {*elsewhere, "discernel_reproduction"}
     assert not [file for file in files if file.startswith("discernel/compare/papers")]
     assert {Path(file).suffix for file in files} == {
+        ".c",
+        ".h",
         ".py",
         ".typed",
         ".css",

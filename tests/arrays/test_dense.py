@@ -173,7 +173,8 @@ def test_concurrent_fits_leave_the_threads_of_blas_as_they_were():
 
 @pytest.mark.parametrize(("cores", "rows"), [(1, 2), (2, 2), (16, 16), (200, 16)])
 def test_every_thread_has_rows_and_all_together_are_limited(monkeypatch, cores, rows):
-    monkeypatch.setattr("discernel.arrays.threads.joblib.cpu_count", lambda: cores)
+    monkeypatch.setattr("joblib.cpu_count", lambda: cores)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     assert rows_for_threads(2**24, 2**24) == rows
     assert rows_for_threads(2**40, 2**24) == 1
 

@@ -87,7 +87,8 @@ def small_tiles(monkeypatch):
 @pytest.fixture
 def three_threads(monkeypatch):
     monkeypatch.setattr(module, "_THREADED_ENTRIES", 0)
-    monkeypatch.setattr(module.joblib, "cpu_count", lambda: 3)
+    monkeypatch.setattr("joblib.cpu_count", lambda: 3)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
 
 
 def new_rows(n):
@@ -156,7 +157,8 @@ def test_threads_change_no_bit(rows, small_tiles, monkeypatch):
     V = np.random.default_rng(3).standard_normal((M, 3))
     alone = combined.product(new, V), combined(new)
     monkeypatch.setattr(module, "_THREADED_ENTRIES", 0)
-    monkeypatch.setattr(module.joblib, "cpu_count", lambda: 4)
+    monkeypatch.setattr("joblib.cpu_count", lambda: 4)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     np.testing.assert_array_equal(combined.product(new, V), alone[0])
     np.testing.assert_array_equal(combined(new), alone[1])
 
@@ -254,7 +256,8 @@ def test_a_ladder_costs_one_exponential_a_tile(rows, small_tiles, monkeypatch):
 def test_memory_does_not_grow_with_the_number_of_rows(monkeypatch, direct):
     rng = np.random.default_rng(0)
     rows, V = rng.standard_normal((M, 4)), rng.standard_normal((M, 2))
-    monkeypatch.setattr(module.joblib, "cpu_count", lambda: 2)
+    monkeypatch.setattr("joblib.cpu_count", lambda: 2)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr(module, "_BLOCK_BYTES", 2**18)
     kernels = [RBF(gamma=0.1), RBF(gamma=0.3), Exponential(gamma=0.5), Linear().on([0])]
     combined = combined_kernel([*kernels, Cosine()] if direct else kernels, rows)
@@ -302,7 +305,8 @@ def test_few_rows_start_no_thread(rows, monkeypatch):
         callers.add(threading.get_ident())
         return X @ Z.T
 
-    monkeypatch.setattr(module.joblib, "cpu_count", lambda: 2)
+    monkeypatch.setattr("joblib.cpu_count", lambda: 2)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr(module, "_BLOCK_BYTES", 8 * M)
     combined = combined_kernel([Function(own, thread_safe=True)], rows)
     combined.product(new_rows(10), np.ones((M, 1)))
@@ -332,13 +336,15 @@ def test_an_error_in_a_thread_ends_all_of_them(rows, small_tiles, three_threads,
 
 
 INTERRUPTED = """
+import os
 import threading
+import joblib
 import numpy as np
 from discernel.bank import Centering, CombinedKernel
-from discernel.kernels import weighted as module
 from discernel.kernels import RBF
 
-module.joblib.cpu_count = lambda: 2
+os.environ.pop("OMP_NUM_THREADS", None)
+joblib.cpu_count = lambda: 2
 rows = np.zeros((1000, 3))
 combined = CombinedKernel(
     [RBF(gamma=1.0)], np.ones(1), rows, Centering(np.ones(1000), 1.0)

@@ -76,7 +76,7 @@ def test_everything_equals_the_dense_bank(rows, n_threads, normalization):
     np.testing.assert_allclose(tiles.combined(w), tiles.combined(w).T, atol=1e-15 * N)
 
 
-def test_a_ladder_is_one_exponential_and_its_powers(rows, monkeypatch):
+def test_a_ladder_is_one_exponential_and_its_powers(rows, monkeypatch, numpy_alone):
     """σ² in steps of 4: every kernel is the fourth power of the next; error below 1e-10."""
     kernels = [kernel.resolve(rows) for kernel in rbf_ladder(9)]
     exponentials = []

@@ -42,7 +42,8 @@ def test_distances_are_written_where_they_are_asked_for(n):
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_threads_give_the_same_distances(n_threads, monkeypatch):
     monkeypatch.setattr(threads, "_ONE_THREAD_BELOW", 100)
-    monkeypatch.setattr(threads.joblib, "cpu_count", lambda: n_threads)
+    monkeypatch.setattr("joblib.cpu_count", lambda: n_threads)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     X, Z, seen = rows(700), rows(600, seed=1), set()
     right = pairs.cdist
 
@@ -58,7 +59,8 @@ def test_threads_give_the_same_distances(n_threads, monkeypatch):
 
 def test_within_threads_no_more_are_started(monkeypatch):
     monkeypatch.setattr(threads, "_ONE_THREAD_BELOW", 1)
-    monkeypatch.setattr(threads.joblib, "cpu_count", lambda: 3)
+    monkeypatch.setattr("joblib.cpu_count", lambda: 3)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     found = {}
 
     def work(job, _):

@@ -174,6 +174,7 @@ def test_speed_is_what_the_process_gets_whatever_the_load_average_says(monkeypat
 
 def test_threads_of_blas_that_wait_for_each_other_are_not_used(monkeypatch):
     monkeypatch.setattr("joblib.cpu_count", lambda: 2)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     X = np.random.default_rng(0).standard_normal((600, 5))
 
     def measured(all_threads, one_thread):

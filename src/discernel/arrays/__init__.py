@@ -51,6 +51,7 @@ from discernel.arrays.threads import (
     free_threads,
     in_threads,
     larger_tiles,
+    n_cores,
     one_blas_thread,
     rows_for_threads,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
 from sklearn.utils.extmath import safe_sparse_dot
 
+from discernel.arrays.loops import DIFFERENCES, DISTANCES, Factors
 from discernel.arrays.rows import (
     DRAWN_ROWS,
     FloatArray,
@@ -120,16 +122,33 @@ class ShiftedRows:
         if len(self.origin) == 1:  # exact, and a fifth of the time
             distances = np.subtract(self.values[:, :1], right.values[:, 0], out=out)
             return np.asarray(np.square(distances, out=distances))
-        left = np.empty_like(self.values)
-        np.multiply(self.values[:, :-2], -2.0, out=left[:, :-2])
-        left[:, -2], left[:, -1] = self.values[:, -1], 1.0
-        distances = np.matmul(left, right.values.T, out=out)
+        distances = np.matmul(self._left(), right.values.T, out=out)
         np.maximum(distances, 0.0, out=distances)
         if self.given is not None and right.given is not None:
             _write_far(distances, self.given, self._far(), right.given, right._far())
         if other is None:
             np.fill_diagonal(distances, 0.0)
         return np.asarray(distances)
+
+    def _left(self) -> FloatArray:
+        """Return the rows (−2x, ‖x‖², 1)."""
+        left = np.empty_like(self.values)
+        np.multiply(self.values[:, :-2], -2.0, out=left[:, :-2])
+        left[:, -2], left[:, -1] = self.values[:, -1], 1.0
+        return left
+
+    @cached_property
+    def factors(self) -> Factors | None:
+        """The arrays of which compiled loops make squared distances; None for far rows."""
+        if self.given is not None:
+            return None
+        if len(self.origin) == 1:
+            column = np.ascontiguousarray(self.values[:, :1])
+            return Factors(DIFFERENCES, column, column)
+        return Factors(DISTANCES, self._left(), np.ascontiguousarray(self.values))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "factors"}
 
     def rounding(self) -> FloatArray:
         """Return r with which ‖x − z‖² up to r(x) + r(z) may be the rounding of equal rows."""

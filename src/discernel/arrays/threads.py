@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -107,11 +109,20 @@ class _Thread(threading.local):
 _THREAD = _Thread()
 
 
+def n_cores() -> int:
+    """Return how many threads this process may keep busy.
+
+    The cores of the machine, fewer if a container, an affinity or ``LOKY_MAX_CPU_COUNT`` says so,
+    and no more than ``OMP_NUM_THREADS``, by which joblib divides the cores between its workers.
+    """
+    said = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    most = int(said) if said.isdecimal() and int(said) > 0 else None
+    return min(int(joblib.cpu_count()), most or sys.maxsize)
+
+
 def free_threads(n_samples: int) -> int:
     """Return how many threads work on matrices of this size is worth; one within `in_threads`."""
-    if n_samples < _ONE_THREAD_BELOW or _THREAD.is_busy:
-        return 1
-    return int(joblib.cpu_count())
+    return 1 if n_samples < _ONE_THREAD_BELOW or _THREAD.is_busy else n_cores()
 
 
 #: Threads up to which tiles of a core's cache are right.
@@ -138,7 +149,7 @@ def rows_for_threads(row_bytes: int, thread_bytes: int) -> int:
 
     A row takes ``row_bytes``, the rows of a thread ``thread_bytes``, and all at most 256 MiB.
     """
-    room = min(thread_bytes * max(2, int(joblib.cpu_count())), _BLOCK_BYTES)
+    room = min(thread_bytes * max(2, n_cores()), _BLOCK_BYTES)
     return max(1, room // max(1, row_bytes))
 
 

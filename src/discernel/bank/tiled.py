@@ -11,7 +11,6 @@ from contextlib import suppress
 from copy import copy
 from typing import Any, ClassVar, Self
 
-import joblib
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,6 +20,7 @@ from discernel.arrays import (
     draw_rows,
     in_threads,
     larger_tiles,
+    n_cores,
     n_rows,
 )
 from discernel.bank.base import Bank
@@ -38,6 +38,9 @@ from discernel.kernels.weighted import slices
 _ROWS, _COLUMNS = 256, 512
 #: Tiles that a thread holds at a time, and the rows of the smallest.
 _TILES, _LEAST_ROWS = 5, 16
+#: Batches of tiles for every thread, so that none waits long for the others; and numbers of the
+#: results of threads that are added at a time.
+_BATCHES, _ADDED = 12, 2**16
 #: Rows of the columns that are made at a time.
 _STRIP = 512
 #: Bytes of all matrices together up to which a stack of them is made instead.
@@ -99,32 +102,87 @@ class Threads(Engine):
     def _run(self, task: TilePass, tiles: Iterable[Any]) -> FloatArray:
         """Do the work with some tiles, each thread in an array of its own, and return their sum."""
         kernels, positions = self._wanted(task.active, task.factors)
-        places = np.arange(self.n_samples)
+        compiled = self._compiled(task, kernels, positions)
+        if compiled is not None:
+            return self._in_threads(compiled, _in_batches(tiles, self._n_threads), task.shape)
 
         def run(tile: Any, place: tuple[FloatArray, Buffers]) -> None:
             (rows, columns), (part, buffers) = tile, place
-            other = None if rows is columns else self.rows[columns]
-            found: Any = kernels.matrices(self.rows[rows], other, buffers)
-            found = ((positions[i], each) for i, each in found)
-            if self.taken_off:
-                found = self._less_means(tile, found)
-            if task.factors is not None:
-                shape = len(places[rows]), len(places[columns])
-                total, term = buffers("total", shape), buffers("term", shape)
-                total[:] = 0.0
+            X, Z = self.rows[rows], None if rows is columns else self.rows[columns]
+            if task.factors is not None and not self.taken_off and positions:
+                total = kernels.weighted_sum(task.factors[positions], X, Z, buffers)
                 if task.centered is not None:
                     task.centered.subtract(tile, total, self.put)
-                for position, matrix in found:
-                    np.multiply(matrix, task.factors[position], out=term, casting="same_kind")
-                    total += term
-                found = iter([(0, total)])
+                found: Any = iter([(0, total)])
+            else:
+                found = ((positions[i], each) for i, each in kernels.matrices(X, Z, buffers))
+                found = self._less_means(tile, found) if self.taken_off else found
+                if task.factors is not None:
+                    shape = n_rows(X.rows), n_rows((X if Z is None else Z).rows)
+                    found = iter([(0, self._sum(tile, shape, task, found, buffers))])
             task.work(tile, found, part)
 
-        parts = [np.zeros(task.shape) for _ in range(self._n_threads)]
-        in_threads(run, tiles, [(part, Buffers(self._is_single)) for part in parts])
-        for part in parts[1:]:
-            parts[0] += part
+        return self._in_threads(run, tiles, task.shape)
+
+    def _sum(
+        self, tile: Tile, shape: tuple[int, int], task: TilePass, found: Found, buffers: Buffers
+    ) -> FloatArray:
+        """Return the weighted sum of the matrices of a tile, of which some had their means off."""
+        assert task.factors is not None
+        total, term = buffers("total", shape), buffers("term", shape)
+        total[:] = 0.0
+        if task.centered is not None:
+            task.centered.subtract(tile, total, self.put)
+        for position, matrix in found:
+            np.multiply(matrix, task.factors[position], out=term, casting="same_kind")
+            total += term
+        return total
+
+    def _in_threads(
+        self, run: Callable[[Any, Any], None], jobs: Iterable[Any], shape: tuple[int, ...]
+    ) -> FloatArray:
+        """Do jobs, each thread with an array and buffers of its own, and return the sum of arrays.
+
+        The sum is made in threads too: 16 arrays of 10,000 × 64 numbers are 80 MB.
+        """
+        parts = [np.zeros(shape) for _ in range(self._n_threads)]
+        in_threads(run, jobs, [(part, Buffers(self._is_single)) for part in parts])
+        first, *others = (part.reshape(-1) for part in parts)
+
+        def add(some: slice, _: object) -> None:
+            for other in others:
+                first[some] += other[some]
+
+        if others and len(first):
+            in_threads(add, slices(slice(0, len(first)), _ADDED), [None] * self._n_threads)
         return parts[0]
+
+    # ---- compiled loops ----------------------------------------------------------------------
+
+    def _compiled(
+        self, task: TilePass, kernels: KernelSet, positions: list[int]
+    ) -> Callable[[Any, Any], None] | None:
+        """Return what does the work with batches of tiles without the interpreter; None: nothing.
+
+        Products and matrices of sums are computed so, which is nearly all work on many rows.
+        """
+        if any(i in self.taken_off for i in positions) or not positions:
+            return None
+        if task.factors is None and task.vectors is not None:
+            total, order = kernels.compiled_each(self.rows)
+            places = np.array([positions[i] for i in order], dtype=np.int64)
+        elif task.factors is not None and (task.vectors is not None or task.matrix is not None):
+            total, places = kernels.compiled_sum(task.factors[positions], self.rows), None
+        else:
+            return None
+        if total is None or total.n_entries > _TILES * self._tile_shape[0] * self._tile_shape[1]:
+            return None
+        made, vectors, matrix = total, task.vectors, task.matrix
+        if vectors is not None:
+            return lambda tiles, place: made.add_products(tiles, vectors, place[0], places)
+        assert task.centered is not None
+        by = task.centered.means, task.centered.across, task.centered.roots
+        return lambda tiles, _: made.write(tiles, *by, matrix)
 
     def _wanted(
         self, active: NDArray[np.intp] | None, factors: FloatArray | None
@@ -146,6 +204,16 @@ class Threads(Engine):
         strips = [(rows, at) for rows in slices(slice(0, self.n_samples), _STRIP)]
         self._run(TilePass(work, factors=factors, centered=centered), strips)
         return out
+
+
+def _in_batches(tiles: Iterable[Tile], n_threads: int) -> list[NDArray[np.int64]]:
+    """Return the bounds of tiles, some at a time, as compiled loops take them."""
+    bounds = np.array(
+        [(rows.start, rows.stop, columns.start, columns.stop) for rows, columns in tiles],
+        dtype=np.int64,
+    ).reshape(-1, 4)
+    step = max(1, len(bounds) // (_BATCHES * n_threads))
+    return [bounds[start : start + step] for start in range(0, len(bounds), step)]
 
 
 def _in_single(array: FloatArray) -> Any:
@@ -197,7 +265,7 @@ class TiledBank(ExactBank):
     ) -> None:
         self._X, self._all, self._cache_bytes = X, list(kernels), cache_bytes
         safe = all(kernel.thread_safe for kernel in kernels)
-        self._n_threads = (n_threads or int(joblib.cpu_count())) if safe else 1
+        self._n_threads = (n_threads or n_cores()) if safe else 1
         names = kernel_names(kernels)
         _tile_shape(cache_bytes, self._n_threads)  # before any work
         _check_kernels(self._all, names, draw_rows(X, _CHECKED_ROWS))

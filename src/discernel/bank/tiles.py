@@ -45,7 +45,7 @@ class Centered:
 
     def __init__(self, means: FloatArray, weights: SampleWeights | None) -> None:
         self.means, self._roots = means, None if weights is None else weights.roots
-        self._across = means - row_weights(weights, len(means)).means(means)
+        self.across = means - row_weights(weights, len(means)).means(means)
 
     def subtract(
         self, tile: tuple[Any, Any], values: Any, put: Callable[[FloatArray], Any], by: float = 1.0
@@ -53,8 +53,13 @@ class Centered:
         """Take the means of a matrix, times a factor, off the values of a tile."""
         rows, columns = tile
         values -= put(by * self.means[rows, None])
-        values -= put(by * self._across[None, columns])
+        values -= put(by * self.across[None, columns])
         return values
+
+    @property
+    def roots(self) -> FloatArray:
+        """The roots of the weights of all rows."""
+        return np.ones(len(self.means)) if self._roots is None else self._roots
 
     def weigh(self, tile: tuple[Any, Any], values: Any, put: Callable[[FloatArray], Any]) -> Any:
         """Multiply the values of a tile by the roots of weights."""
@@ -84,6 +89,10 @@ class TilePass:
         How many matrices of a tile are kept at a time.
     centered : Centered or None
         What takes means off the sum.
+    vectors : array of shape (n_samples, n) or None
+        Where the work is to add the sum times vectors, these: compiled loops then do it.
+    matrix : array of shape (n_samples, n_samples) or None
+        The same where the work is to write the sum to a matrix.
     """
 
     work: Callable[[Tile, Found, Any], None]
@@ -92,6 +101,8 @@ class TilePass:
     factors: FloatArray | None = None
     n_alive: int = 1
     centered: Centered | None = None
+    vectors: Any = None
+    matrix: Any = None
 
 
 def _dot(left: FloatArray, right: FloatArray) -> Any:
@@ -163,8 +174,8 @@ class Engine(ABC):
                 if rest.start < rest.stop:
                     out[i, rest, :] += matmul(matrix[:, own:].T, V[rows, :])
 
-        n_found = self.n_kernels if factors is None else 1
-        return self.run(TilePass(work, (n_found, *vectors.shape), active, factors))
+        shape = self.n_kernels if factors is None else 1, *vectors.shape
+        return self.run(TilePass(work, shape, active, factors, vectors=V))
 
     def compress(self, basis: FloatArray) -> FloatArray:
         """Return halves of every SᵀG_iS, of shape (n_kernels, n_columns, n_columns).
@@ -232,7 +243,7 @@ class Engine(ABC):
                 out[rows, columns] = total
                 out[rest, rows] = total[:, own:].T
 
-        self.run(TilePass(work, factors=factors, centered=centered))
+        self.run(TilePass(work, factors=factors, centered=centered, matrix=out))
         return out
 
 

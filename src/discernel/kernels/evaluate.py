@@ -9,16 +9,17 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from discernel.arrays import Buffers, Device, FloatArray, n_rows
+from discernel.arrays.loops import PREVIOUS, Factors, Steps, SumOfKernels, compiled_loops
 from discernel.kernels.base import Kernel
 from discernel.kernels.columns import Table
 from discernel.kernels.pairs import check_shape
 from discernel.kernels.prepared import PreparedRows
+from discernel.kernels.steps import Keys, as_steps, squaring, steps_of, sum_steps
 from discernel.kernels.terms import (
     IDENTITY,
     LEAST_EXPONENT,
     LEAST_SINGLE_EXPONENT,
     Bases,
-    Key,
     Terms,
     combine,
     keys_of,
@@ -28,14 +29,15 @@ from discernel.kernels.terms import (
 #: From this many squarings on, an exponential is as cheap.
 _MOST_SQUARINGS = 6
 
+#: Entries from which on compiled loops are called.
+_COMPILED_ENTRIES = 2**13
+
 #: The square of this is the least value of an exponential; see there for why it is not 0.
 _TINY, _SINGLE_TINY = math.exp(0.5 * LEAST_EXPONENT), math.exp(0.5 * LEAST_SINGLE_EXPONENT)
 
 #: A kernel's position and how often the matrix before it is to be squared; None: it is made of
 #: pairwise matrices.
 Step: TypeAlias = tuple[int, int | None]
-#: Which pairwise matrices a kernel is made of.
-Keys: TypeAlias = tuple[Key, ...]
 
 
 def is_dense(X: Any) -> bool:
@@ -75,6 +77,9 @@ class KernelSet:
         for position, keys in enumerate(self.keys):
             positions.setdefault(keys, []).append(position)
         self.groups = {keys: self._steps(found) for keys, found in positions.items()}
+        #: Steps of compiled loops: of the kernels, and of the last weighted sum by its factors.
+        self._compiled: dict[int, Steps | None] = {}
+        self._last_sum: tuple[bytes, dict[Keys, Steps | None]] = b"", {}
 
     def of(self, positions: Iterable[int]) -> KernelSet:
         """Return some of the kernels."""
@@ -143,7 +148,7 @@ class KernelSet:
         """
         device = X.device
         if device is None:
-            return add_up(self.matrices(X, Z, buffers), factors, buffers)
+            return self._sum_here(factors, X, Z, buffers)
         shape = n_rows(X.rows), n_rows(X.rows if Z is None else Z.rows)
         total = device.zeros(shape, single=X.is_single)
         for keys, steps in self.groups.items():
@@ -157,6 +162,60 @@ class KernelSet:
             for position, matrix in self._made_of(steps, bases, buffers, device):
                 total += matrix * float(factors[position])
         return total
+
+    def compiled_sum(self, factors: FloatArray, rows: PreparedRows) -> SumOfKernels | None:
+        """Return Σ f_i k_i between rows for compiled loops; None where these cannot compute it."""
+        found = [(self._sum_steps(keys, factors), _factors(keys, rows)) for keys in self.groups]
+        return _for_loops(found)
+
+    def compiled_each(self, rows: PreparedRows) -> tuple[SumOfKernels | None, list[int]]:
+        """Return every kernel between rows for compiled loops, and the order of the kernels."""
+        found: list[tuple[Steps | None, list[Factors] | None]] = []
+        for keys, group in self.groups.items():
+            bases = _factors(keys, rows)
+            for position, n in group:
+                own = self._own_steps(position) if n is None else squaring(n, PREVIOUS)
+                found.append((own, bases))
+                bases = None if bases is None else []
+        return _for_loops(found), [
+            position for group in self.groups.values() for position, _ in group
+        ]
+
+    def _sum_here(
+        self, factors: FloatArray, X: PreparedRows, Z: PreparedRows | None, buffers: Buffers | None
+    ) -> FloatArray:
+        """Return Σ f_i k_i by compiled loops, one for each group, or by NumPy."""
+        total: Any = None
+        for keys, steps in self.groups.items():
+            bases = self._bases(keys, X, Z, buffers=buffers)
+            compiled = self._sum_steps(keys, factors) if _can_loop(bases) else None
+            if compiled is None:
+                found = self._made_of(steps, bases, buffers, None)
+                total = add_up(found, factors, buffers, total)
+                continue
+            first, matrices = total is None, list(bases.values())
+            if first:
+                total = _empty_like(matrices[0], "total", buffers)
+            _loop(compiled, matrices, total, add=not first)
+        return np.asarray(total)
+
+    def _sum_steps(self, keys: Keys, factors: FloatArray) -> Steps | None:
+        """Return the steps of Σ f_i k_i of a group, which all tiles of a sum share."""
+        known, found = self._last_sum
+        if known != factors.tobytes():
+            found = {
+                each: sum_steps(group, self.terms, each, factors)
+                for each, group in self.groups.items()
+            }
+            self._last_sum = factors.tobytes(), found
+        return found[keys]
+
+    def _own_steps(self, position: int) -> Steps | None:
+        """Return the steps of one kernel."""
+        if position not in self._compiled:
+            found = steps_of(self.terms[position], self.keys[position])
+            self._compiled[position] = None if found is None else as_steps(found)
+        return self._compiled[position]
 
     def _bases(self, keys: Keys, X: PreparedRows, Z: PreparedRows | None, **options: Any) -> Bases:
         """Return the pairwise matrices of a group of kernels, or raise an error with its name."""
@@ -178,7 +237,11 @@ class KernelSet:
                 yield position, self._on_device(position, bases, device)
                 continue
             if squarings is None:
-                matrix, least = _values(self.terms[position], bases, buffers), None
+                matrix, least = self._values(position, bases, buffers), None
+            elif _can_loop({}, matrix):
+                out = matrix if buffers is not None else np.empty_like(matrix)
+                _loop(squaring(squarings), [matrix], out)
+                matrix, squarings = out, 0
             for already in range(squarings or 0):
                 tiny = _SINGLE_TINY if matrix.dtype == np.float32 else _TINY
                 fresh = buffers is None and already == 0
@@ -188,6 +251,27 @@ class KernelSet:
                     fresh, least = False, tiny
                 matrix = np.square(matrix, out=None if fresh else matrix)
             yield position, matrix
+
+    def _values(self, position: int, bases: Bases, buffers: Buffers | None) -> FloatArray:
+        """Return a kernel of pairwise matrices, in a buffer if it is made of one of them."""
+        terms = self.terms[position]
+        factor, atom = single_atom(terms) or (0.0, None)
+        if atom is not None and factor == 1 and atom.function is IDENTITY:
+            return np.asarray(bases[atom.key])
+        steps = self._own_steps(position) if _can_loop(bases) else None
+        if steps is not None:
+            matrices = [bases[key] for key in self.keys[position]]
+            out = _empty_like(matrices[0], "kernel", buffers)
+            _loop(steps, matrices, out)
+            return np.asarray(out)
+        if atom is None:
+            return np.asarray(combine(terms, bases))
+        base = bases[atom.key]
+        matrix = np.asarray(_empty_like(base, "kernel", buffers))
+        atom.function.write(base, matrix)
+        if factor != 1:
+            matrix *= factor
+        return matrix
 
     def _on_device(self, position: int, bases: Bases, device: Device) -> Any:
         """Return a kernel of pairwise matrices that are on a device."""
@@ -226,13 +310,16 @@ def add_up(
     matrices: Iterable[tuple[int, FloatArray]],
     factors: Sequence[float] | FloatArray,
     buffers: Buffers | None,
+    total: Any = None,
 ) -> FloatArray:
-    """Return Σ f_i K_i of positions and matrices of NumPy, in a buffer if there are some."""
-    total: Any = None
+    """Return Σ f_i K_i of positions and matrices of NumPy, in a buffer if there are some.
+
+    It is added to a total, if there is one.
+    """
     for position, matrix in matrices:
         name = "total" if total is None else "term"
         out = None if buffers is None else buffers(name, matrix.shape)
-        term = np.multiply(matrix, factors[position], out=out)
+        term = np.multiply(matrix, float(factors[position]), out=out)
         total = term if total is None else np.add(total, term, out=total)
     return np.asarray(total)
 
@@ -248,17 +335,43 @@ def _decay(terms: Terms) -> tuple[str, float] | None:
     return atom.function.kind, atom.function.decay
 
 
-def _values(terms: Terms, bases: Bases, buffers: Buffers | None) -> FloatArray:
-    """Return a kernel of pairwise matrices, in a buffer if it is made of one of them."""
-    found = single_atom(terms)
-    if found is None:
-        return np.asarray(combine(terms, bases))
-    factor, atom = found
-    base = bases[atom.key]
-    if factor == 1 and atom.function is IDENTITY:
-        return np.asarray(base)
-    matrix = np.empty_like(base) if buffers is None else buffers("kernel", base.shape)
-    atom.function.write(base, matrix)
-    if factor != 1:
-        matrix *= factor
-    return matrix
+def _factors(keys: Keys, rows: PreparedRows) -> list[Factors] | None:
+    """Return what compiled loops make pairwise matrices of; None where they do not make one."""
+    found = [pair.factors(rows.bases[pair, view]) for pair, view in keys]
+    bases = [base for base in found if base is not None]
+    return bases if bases and len(bases) == len(found) else None
+
+
+def _for_loops(found: list[tuple[Steps | None, list[Factors] | None]]) -> SumOfKernels | None:
+    """Return groups of steps for compiled loops; None without these, or where one is missing."""
+    loops = compiled_loops()
+    groups = [(steps, bases) for steps, bases in found if steps is not None and bases is not None]
+    if loops is None or not groups or len(groups) < len(found):
+        return None
+    return SumOfKernels(loops, groups)
+
+
+def _can_loop(bases: Bases, *more: Any) -> bool:
+    """Whether compiled loops take matrices of one shape: many entries of one type, row by row."""
+    if compiled_loops() is None:
+        return False
+    first, *rest = (*bases.values(), *more) or (np.empty((0, 0)),)
+    return (
+        first.size >= _COMPILED_ENTRIES
+        and first.dtype in (np.float64, np.float32)
+        and all(each.dtype == first.dtype for each in rest)
+        and all(each.strides[1] == each.itemsize for each in (first, *rest))
+    )
+
+
+def _loop(steps: Steps, matrices: list[Any], out: Any, *, add: bool = False) -> None:
+    loops = compiled_loops()
+    assert loops is not None
+    loops.evaluate(steps, matrices, out, add=add)
+
+
+def _empty_like(base: Any, name: str, buffers: Buffers | None) -> Any:
+    """Return memory for a matrix, that of a buffer if there are some."""
+    found = None if buffers is None else buffers(name, base.shape)
+    is_right = found is not None and found.dtype == base.dtype
+    return found if is_right else np.empty_like(base, order="C")

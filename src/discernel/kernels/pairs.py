@@ -28,6 +28,7 @@ from discernel.arrays import (
     typical_row,
 )
 from discernel.arrays.device import absolute_difference, squared_difference
+from discernel.arrays.loops import PRODUCT, Factors
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.expansion import Expansion
 from discernel.kernels.terms import Array, OnDevice, PairKind, View
@@ -107,6 +108,9 @@ class _Squared(_Distance):
 
     def single(self, rows: Any) -> ShiftedRows | None:
         return None if is_sparse(rows) or len(rows.origin) == 1 else rows.single()
+
+    def factors(self, rows: Any) -> Factors | None:
+        return None if is_sparse(rows) else rows.factors
 
     def put(self, rows: ShiftedRows, device: Device, single: bool) -> Any:
         values, given = rows.values, None
@@ -259,6 +263,11 @@ class _Inner(_Constant):
         if is_sparse(X) or is_sparse(Z):
             return inner_products(X, Z)
         return np.asarray(np.matmul(X, (X if Z is None else Z).T, out=out))
+
+    def factors(self, rows: Any) -> Factors | None:
+        if is_sparse(rows) or not rows.flags.c_contiguous:
+            return None
+        return Factors(PRODUCT, rows, rows)
 
     def slope_sums(self, view: View, expansion: Expansion) -> Callable[[slice, Any], Any]:
         xp, coef = expansion.xp, expansion.put(expansion.coef)

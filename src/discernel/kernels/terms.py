@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import Device, FloatArray, as_dense, as_rows, n_rows
+from discernel.arrays.loops import Factors
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.columns import (
     column_indices,
@@ -198,6 +199,13 @@ class PairKind(ABC):
 
     def single(self, rows: Any) -> Any | None:
         """Convert prepared rows to single precision; return None if that is not faster."""
+        return None
+
+    def factors(self, rows: Any) -> Factors | None:
+        """Return what compiled loops make the matrix of what `rows` returned of; None: they do not.
+
+        The arrays belong to ``rows``, and live as long.
+        """
         return None
 
     def put(self, rows: Any, device: Device, single: bool) -> Any:

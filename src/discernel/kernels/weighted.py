@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import joblib
 import numpy as np
 
-from discernel.arrays import Buffers, Device, FloatArray, in_threads, larger_tiles, n_rows
+from discernel.arrays import Buffers, Device, FloatArray, in_threads, larger_tiles, n_cores, n_rows
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel
 from discernel.kernels.composites import Combination
@@ -120,7 +119,7 @@ class WeightedKernels:
         tiled, training = is_dense(X) and is_dense(Z), together.prepare(Z)
         block, entries = max(1, _BLOCK_BYTES // (8 * m)), n_rows(X) * m * len(self.kernels)
         in_turn = entries < _THREADED_ENTRIES or not all(k.thread_safe for k in self.kernels)
-        n_threads = 1 if in_turn else int(joblib.cpu_count())
+        n_threads = 1 if in_turn else n_cores()
         height = min(_TILE_ROWS, n_rows(X)) if tiled else block
         width = max(1, larger_tiles(n_threads) * _TILE_ENTRIES // height) if tiled else m
 

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
-import joblib
 import numpy as np
 
-from discernel.arrays import Buffers, Device, draw_rows, n_rows, one_blas_thread
+from discernel.arrays import Buffers, Device, draw_rows, n_cores, n_rows, one_blas_thread
 from discernel.bank.device import is_refined
 from discernel.kernels import Kernel
 from discernel.kernels.evaluate import KernelSet
@@ -87,12 +86,12 @@ class Speed:
 
 def measure_speed(kernels: Sequence[Kernel], X: Any, *, clock: Clock = time.perf_counter) -> Speed:
     """Measure the current rates of this process, with all other processes running."""
-    n_cores = int(joblib.cpu_count())
-    n_threads = n_cores if all(kernel.thread_safe for kernel in kernels) else 1
+    cores = n_cores()
+    n_threads = cores if all(kernel.thread_safe for kernel in kernels) else 1
     matrix = np.random.default_rng(0).standard_normal((_ROWS, _ROWS))
     multiply = partial(np.matmul, matrix, matrix)
     product = single = 2.0 * _ROWS**3 / _mean_seconds(multiply, clock)
-    if n_cores > 1:
+    if cores > 1:
         with one_blas_thread():
             single = 2.0 * _ROWS**3 / _mean_seconds(multiply, clock)
     pay = product >= _FASTER * single or n_threads == 1

@@ -1,0 +1,240 @@
+"""Compiled loops over tiles, which run without the interpreter and its lock, where they are there.
+
+The sources next to this file are compiled when the package is installed, by ``hatch_build.py``.
+NumPy computes the same where no compiler was found, more slowly, and is what they are tested with.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discernel.arrays.rows import FloatArray
+
+#: Set to 0, it has NumPy compute all.
+SWITCH = "DISCERNEL_COMPILED"
+#: The compiled library, not named as a module of Python, and what it is compiled from.
+LIBRARY, SOURCES = "loops.compiled", ("loops.c", "passes.h", "rows.h")
+#: Operations of a step, as in ``loops.c``.
+EXP, ROOT_EXP, POWER, SQUARE, KEEP, TIMES, ADD, ADD_CONSTANT = range(8)
+#: What a pairwise matrix is of two arrays: their product; distances by such a product, at least 0
+#: and 0 on the diagonal; squared differences of one column.
+PRODUCT, DISTANCES, DIFFERENCES = range(3)
+#: The most pairwise matrices of a group, the place of what the group before has made, and entries
+#: of a tile that is computed at a time.
+MOST_BASES, PREVIOUS, _BLOCK_ENTRIES = 15, 15, 256 * 256
+
+Integers = NDArray[np.int64]
+#: Types of NumPy's arrays, as the names of compiled functions have them.
+_NAMES = {np.dtype(np.float64): "double", np.dtype(np.float32): "float"}
+#: And as BLAS has their products.
+_GEMM = {np.dtype(np.float64): "dgemm", np.dtype(np.float32): "sgemm"}
+
+
+def digest(folder: Path) -> str:
+    """Return what tells the sources in a folder from other versions of them."""
+    content = b"".join((folder / name).read_bytes() for name in SOURCES)
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What is computed of the pairwise matrices of one group, step by step.
+
+    Attributes
+    ----------
+    steps : ndarray of shape (n_steps, 3)
+        Operations, the places of the pairwise matrices that they are of, and their n.
+    numbers : ndarray of shape (n_steps, 2)
+        Their a and b.
+    """
+
+    steps: Integers
+    numbers: FloatArray
+
+
+@dataclass(frozen=True)
+class Factors:
+    """Two arrays that a pairwise matrix is computed of, one row for each row of the data."""
+
+    kind: int
+    left: FloatArray
+    right: FloatArray
+
+
+class _Sum(ctypes.Structure):
+    _fields_ = (
+        ("gemm", ctypes.c_void_p),
+        ("n_groups", ctypes.c_int64),
+        ("most_bases", ctypes.c_int64),
+        ("groups", ctypes.c_void_p),
+        ("bases", ctypes.c_void_p),
+        ("steps", ctypes.c_void_p),
+        ("numbers", ctypes.c_void_p),
+    )
+
+
+class SumOfKernels:
+    """Σ f_i k_i between all rows, as compiled loops take it.
+
+    Parameters
+    ----------
+    loops : Loops
+        The compiled loops.
+    groups : sequence of (Steps, list of Factors)
+        What is added up, or wanted by itself. All arrays are of one precision. A group without
+        `Factors` has those of the group before.
+    """
+
+    def __init__(self, loops: Loops, groups: Sequence[tuple[Steps, list[Factors]]]) -> None:
+        bases = [base for _, found in groups for base in found]
+        self.dtype = bases[0].left.dtype
+        self._loops = loops
+        sizes = [(len(found), len(steps.steps)) for steps, found in groups]
+        rows = [
+            (base.kind, base.left.shape[1], base.left.ctypes.data, base.right.ctypes.data)
+            for base in bases
+        ]
+        # What is passed by its address must not be gone before the call.
+        self._kept = (
+            np.array(sizes, dtype=np.int64),
+            np.array(rows, dtype=np.int64),
+            np.concatenate([steps.steps for steps, _ in groups]),
+            np.concatenate([steps.numbers for steps, _ in groups]).astype(self.dtype),
+            bases,
+        )
+        addresses = [array.ctypes.data for array in self._kept[:4]]
+        most, gemm = max(n for n, _ in sizes), loops.gemm[self.dtype]
+        #: Entries of the tiles that a call holds in memory.
+        self.n_entries = (most + 1) * _BLOCK_ENTRIES
+        self._sum = _Sum(gemm, len(groups), most, *addresses)
+
+    def add_products(
+        self,
+        tiles: Integers,
+        vectors: FloatArray,
+        out: FloatArray,
+        places: Integers | None = None,
+    ) -> None:
+        """Add tiles times vectors, of the precision of the rows, to ``out``, of double precision.
+
+        Parameters
+        ----------
+        tiles : ndarray of shape (n_tiles, 4)
+            First row, end of the rows, first column and end of the columns of every tile. Those
+            that do not begin on the diagonal count for their mirror images too.
+        vectors : ndarray of shape (n_samples, n_vectors)
+            The vectors.
+        out : ndarray of shape (n_results, n_samples, n_vectors)
+            The results.
+        places : ndarray of shape (n_groups,), optional
+            The results of groups by themselves; by default there is one, of their sum.
+        """
+        call = self._loops.add_products[self.dtype]
+        where = None if places is None else places.ctypes.data
+        arrays = vectors.ctypes.data, out.ctypes.data, where
+        n, q = vectors.shape
+        _check_memory(call(self._sum, len(tiles), tiles.ctypes.data, q, *arrays, n))
+
+    def write(
+        self,
+        tiles: Integers,
+        means: FloatArray,
+        across: FloatArray,
+        roots: FloatArray,
+        out: FloatArray,
+    ) -> None:
+        """Write (S_ij − means_i − across_j) roots_i roots_j of tiles and their mirror images.
+
+        Sums are of double precision, ``out`` of any, and C-contiguous.
+        """
+        arrays = [array.ctypes.data for array in (means, across, roots)]
+        single = int(out.dtype == np.float32)
+        where = len(out), out.ctypes.data, single
+        failed = self._loops.write_sums(self._sum, len(tiles), tiles.ctypes.data, *arrays, *where)
+        _check_memory(failed)
+
+
+def _check_memory(failed: int) -> None:
+    if failed:
+        raise MemoryError("There is no memory for a tile of a kernel matrix.")
+
+
+_POINTER, _NUMBER, _FLAG = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
+_TILES = (ctypes.POINTER(_Sum), _NUMBER, _POINTER)
+#: The types of results and parameters of the compiled functions.
+_PRODUCTS = ctypes.CFUNCTYPE(_FLAG, *_TILES, _NUMBER, *[_POINTER] * 3, _NUMBER)
+_WRITING = ctypes.CFUNCTYPE(_FLAG, *_TILES, *[_POINTER] * 3, _NUMBER, _POINTER, _FLAG)
+_EVALUATING = ctypes.CFUNCTYPE(
+    None, *[_POINTER] * 2, *[_NUMBER] * 2, *[_POINTER] * 2, *[_NUMBER] * 2, _FLAG, _POINTER
+)  # fmt: skip
+_SOURCE = ctypes.CFUNCTYPE(ctypes.c_char_p)
+
+
+class Loops:
+    """The compiled library, by the precision of numbers."""
+
+    def __init__(self, path: Path) -> None:
+        from scipy.linalg import cython_blas
+
+        library, names = ctypes.CDLL(str(path)), _NAMES.items()
+        self.source = _SOURCE(("source", library))().decode()
+        self.add_products = {t: _PRODUCTS((f"add_products_{name}", library)) for t, name in names}
+        self.write_sums = _WRITING(("write_sums", library))
+        self._evaluate = {t: _EVALUATING((f"evaluate_{name}", library)) for t, name in names}
+        gemm = cython_blas.__pyx_capi__
+        self.gemm = {t: _address(gemm[name]) for t, name in _GEMM.items()}
+
+    def evaluate(
+        self, steps: Steps, bases: Sequence[FloatArray], out: FloatArray, *, add: bool = False
+    ) -> None:
+        """Write to ``out``, or add to it, what steps make of pairwise matrices of its type.
+
+        ``out`` is C-contiguous, and may be one of the matrices, whose rows are contiguous.
+        """
+        height, width = out.shape
+        places = np.array([base.ctypes.data for base in bases], dtype=np.int64)
+        strides = np.array([base.strides[0] // base.itemsize for base in bases], dtype=np.int64)
+        numbers = np.ascontiguousarray(steps.numbers, dtype=out.dtype)
+        self._evaluate[out.dtype](
+            places.ctypes.data,
+            strides.ctypes.data,
+            len(bases),
+            len(steps.steps),
+            steps.steps.ctypes.data,
+            numbers.ctypes.data,
+            height,
+            width,
+            int(add),
+            out.ctypes.data,
+        )
+
+
+def _address(capsule: Any) -> int:
+    """Return the address of a function of Cython."""
+    api, own = ctypes.pythonapi, ctypes.py_object
+    name = ctypes.PYFUNCTYPE(ctypes.c_char_p, own)(("PyCapsule_GetName", api))(capsule)
+    pointer = ctypes.PYFUNCTYPE(_POINTER, own, ctypes.c_char_p)(("PyCapsule_GetPointer", api))
+    return int(pointer(capsule, name))
+
+
+@lru_cache(maxsize=1)
+def compiled_loops() -> Loops | None:
+    """Return the compiled loops; None where there are none, or not of this version."""
+    folder = Path(__file__).parent
+    if os.environ.get(SWITCH) == "0" or not (folder / LIBRARY).exists():
+        return None
+    try:
+        loops = Loops(folder / LIBRARY)
+    except (OSError, AttributeError, KeyError):  # for another machine, or of another SciPy
+        return None
+    return loops if loops.source == digest(folder) else None

@@ -1,0 +1,154 @@
+"""Passes over tiles by compiled loops are those by NumPy."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from discernel import MultipleKernelDiscriminant
+from discernel.arrays.loops import SWITCH, SumOfKernels, compiled_loops
+from discernel.arrays.sample_weights import SampleWeights
+from discernel.bank.iterative import IterativeBank
+from discernel.bank.tiled import TiledBank
+from discernel.kernels import (
+    RBF,
+    ChiSquared,
+    Cosine,
+    Exponential,
+    Laplace,
+    Linear,
+    Polynomial,
+    rbf_ladder,
+)
+
+N = 700
+#: Kernels of one pairwise matrix and of several, of one column, products, sums and a constant.
+KINDS = {
+    "ladder": rbf_ladder(5),
+    "spread": [RBF(width=1.0), RBF(width=1.7), Exponential(width=2.0)],
+    "columns": [RBF().on([0]), RBF(width=0.5).on([0]), RBF().on([1, 2]), Exponential().on([3])],
+    "inner": [Linear(), Polynomial(degree=3), 2.0 * Polynomial(degree=2), Cosine()],
+    "made": [RBF() * Cosine(), RBF() + 0.5 * Linear() + 1.0, RBF() * RBF().on([1]) * Linear()],
+    "by NumPy": [Laplace(), ChiSquared(), RBF()],
+}
+#: Those of which the loops make the pairwise matrices too.
+WHOLE = set(KINDS) - {"by NumPy"}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return np.abs(np.random.default_rng(0).standard_normal((N, 4)))
+
+
+@pytest.fixture(autouse=True)
+def _loops():
+    if compiled_loops() is None:
+        pytest.skip("the loops are not compiled: python hatch_build.py")
+
+
+def without(monkeypatch, work):
+    """Return what some work returns by NumPy alone."""
+    with monkeypatch.context() as patch:
+        patch.setenv(SWITCH, "0")
+        compiled_loops.cache_clear()
+        found = work()
+    compiled_loops.cache_clear()
+    return found
+
+
+def counted(monkeypatch):
+    """Return a list that grows with every call of compiled passes."""
+    calls = []
+    for name in ("add_products", "write"):
+        plain = getattr(SumOfKernels, name)
+
+        def watched(self, *args, plain=plain, name=name):
+            calls.append(name)
+            return plain(self, *args)
+
+        monkeypatch.setattr(SumOfKernels, name, watched)
+    return calls
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize("kind", KINDS)
+def test_passes_are_those_of_numpy(rows, kind, n_threads, weighted, monkeypatch):
+    rng = np.random.default_rng(1)
+    kernels = [kernel.resolve(rows) for kernel in KINDS[kind]]
+    weights = SampleWeights.of(rng.uniform(0.5, 2.0, N)) if weighted else None
+    V, w = rng.standard_normal((N, 3)), rng.uniform(0.0, 1.0, len(kernels))
+
+    def results():
+        options = {"n_threads": n_threads, "sample_weights": weights}
+        bank, iterative = (
+            TiledBank(kernels, rows, **options),
+            IterativeBank(kernels, rows, **options),
+        )
+        rough = np.empty((N, N), dtype=np.float32)
+        return [
+            bank.traces(),
+            bank.products(V),
+            bank.combined(w),
+            bank.combined(w, rough),
+            bank.compressed(V),
+            bank.inner_products(),
+            iterative.combined_product(w, V),
+        ]
+
+    right, calls = without(monkeypatch, results), counted(monkeypatch)
+    for found, expected in zip(results(), right, strict=True):
+        tol = 1e-12 if found.dtype == np.float64 else 1e-6
+        assert_allclose(found, expected, rtol=0, atol=tol * np.abs(expected).max())
+    assert {"add_products", "write"} <= set(calls) if kind in WHOLE else not calls
+
+
+def test_products_of_single_precision(rows, monkeypatch):
+    kernels = [kernel.resolve(rows) for kernel in rbf_ladder(4)]
+    V, w = np.random.default_rng(1).standard_normal((N, 9)), np.array([0.0, 0.2, 0.3, 0.5])
+    bank = IterativeBank(kernels, rows, n_threads=2)
+    single, exact = bank.single_engine(w), bank.combined_product(w, V)
+    found = bank.combined_product(w, V, single)
+    expected = without(monkeypatch, lambda: bank.combined_product(w, V, single))
+    size = np.abs(exact).max()
+    assert 1e-9 * size < np.abs(found - exact).max() < 3 * np.abs(expected - exact).max()
+
+
+def test_far_rows_and_nearly_constant_kernels_keep_their_digits(rows, monkeypatch):
+    far = rows.copy()
+    far[::50] += 1e6
+    kernels = [kernel.resolve(rows) for kernel in [RBF(width=1.0), RBF(width=1e3)]]
+    V, w = np.random.default_rng(1).standard_normal((N, 2)), np.array([0.4, 0.6])
+
+    def results():
+        banks = [TiledBank(kernels, X, n_threads=2) for X in (rows, far)]
+        return [found for bank in banks for found in (bank.products(V), bank.combined(w))]
+
+    for found, expected in zip(results(), without(monkeypatch, results), strict=True):
+        assert_allclose(found, expected, rtol=0, atol=1e-9 * np.abs(expected).max())
+
+
+def test_little_room_is_kept_to(rows, monkeypatch):
+    calls = counted(monkeypatch)
+    kernels = [kernel.resolve(rows) for kernel in rbf_ladder(2)]
+    TiledBank(kernels, rows, n_threads=2, cache_bytes=2**20).combined(np.ones(2))
+    assert not calls
+
+
+# The diagonal of the inverse by iteration is good to three digits, from products of single
+# precision: of a fit by iteration, their rounding is seen.
+@pytest.mark.parametrize(("bank", "tol"), [("tiled", 1e-8), ("iterative", 1e-5)])
+def test_fits_are_those_of_numpy(bank, tol, monkeypatch):
+    X = np.random.default_rng(0).standard_normal((N, 4))
+    y = (X[:, 0] + X[:, 1] ** 2 > 1).astype(int)
+
+    def results():
+        clf = MultipleKernelDiscriminant(
+            rbf_ladder(5), criterion="rkda", regularization=1e-3, bank=bank
+        )
+        clf.fit(X, y)
+        assert clf.gap_ <= 1e-6
+        return [clf.kernel_weights_, clf.predict_proba(X[:50])]
+
+    expected = without(monkeypatch, results)
+    for found, right in zip(results(), expected, strict=True):
+        assert_allclose(found, right, rtol=0, atol=tol)
