@@ -133,8 +133,16 @@ def test_a_failed_change_changes_nothing():
         (KernelDiscriminant(RBF()), {"kernel__width": 1.0, "kernel__gamma": 1.0}, "exactly one of"),
         (KernelDiscriminant(RBF() + RBF()), {"kernel__width": 2}, r"'left__width'.*\['width'\]"),
         (KernelDiscriminant(Linear()), {"kernel__origin": (1.0,)}, r"settings of Linear"),
-        (MultipleKernelDiscriminant([RBF()]), {"kernels__1__width": 2}, r"called \['0'\].*'1__w"),
-        (MultipleKernelDiscriminant({"a": RBF()}), {"kernels__b__width": 2}, r"called \['a'\]"),
+        (
+            MultipleKernelDiscriminant([RBF()]),
+            {"kernels__1__width": 2},
+            r"kernels are \['0'\].*'1__w",
+        ),
+        (
+            MultipleKernelDiscriminant({"a": RBF()}),
+            {"kernels__b__width": 2},
+            r"kernels are \['a'\]",
+        ),
         (
             MultipleKernelDiscriminant(),
             {"kernels__0__width": 2.0},
