@@ -185,14 +185,14 @@ def test_a_second_comparison_finds_what_was_run_and_a_report_needs_no_plan():
     ("words", "message"),
     [
         (["compare", "none.csv"], "The data must be a file. 'none.csv' does not exist."),
-        (["compare", "data/none"], "Got 'data/none', which is neither."),
+        (["compare", "data/none"], "Got 'data/none'. Files end with"),
         (["compare", "wein"], "Did you mean 'wine'?"),
         (["compare", "wine", "--target", "y"], "--numeric need a file. 'wine' is the name"),
         (["compare", "wine", "--method", "svm"], "The method must be one of 'discernel'"),
         (["compare", "wine", "--train-size", "2"], "must lie between 0 and 1. Got 2.0."),
         (["compare", "plants.csv"], "The target must be named: plants.csv has 'id', 'size'"),
         (["compare", "plants.csv", "-t", "specie"], "Did you mean 'species' or"),
-        (["report", "none.sqlite"], "The file must be a model or a file of results"),
+        (["report", "none.sqlite"], "The file must be an existing model or file of results"),
         (["report", "plants.csv"], "plants.csv"),
         (["predict", "none.model", "wine"], "Found no file at 'none.model'"),
         (

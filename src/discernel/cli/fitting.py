@@ -30,6 +30,7 @@ from discernel.cli.shared import (
     file_of,
     one_line_errors,
     out,
+    output_option,
     read_classifier,
     say_where,
 )
@@ -53,13 +54,7 @@ Criteria = Literal[
 
 Output = Annotated[
     Path | None,
-    typer.Option(
-        "--out",
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="Where to save the model. (default: the name of the data with .skops)",
-    ),
+    output_option("Where to save the model. (default: the name of the data with .skops)"),
 ]
 Views = Annotated[
     Path | None,
@@ -187,12 +182,8 @@ def predict_command(
     data: ManyData,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Where to write predictions: .csv, .jsonl or .parquet. (default: standard output)",
+        output_option(
+            "Where to write predictions: .csv, .jsonl or .parquet. (default: standard output)"
         ),
     ] = None,
     keep: Annotated[

@@ -17,6 +17,7 @@ from discernel.cli.shared import (
     StoreFile,
     one_line_errors,
     out,
+    output_option,
     read_classifier,
     say_where,
 )
@@ -41,13 +42,7 @@ def report_command(
     ] = DEFAULT_STORE,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Where to write the page. (default: FILE with .html)",
-        ),
+        output_option("Where to write the page. (default: FILE with .html)"),
     ] = None,
     title: Annotated[
         str | None,

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -73,6 +73,12 @@ def one_line_errors(resume: str = "") -> Iterator[None]:
 
 # ---- parameters that several commands have -----------------------------------------------------
 
+
+def output_option(help: str) -> Any:
+    """Return the option of the file that a command writes."""
+    return typer.Option("--out", "--output", "-o", metavar="FILE", help=help)
+
+
 DataName = Annotated[
     str,
     typer.Argument(
@@ -109,7 +115,7 @@ Target = Annotated[
         "--target",
         "-t",
         metavar="COLUMN",
-        help="Column with the classes. (default: found by its name)",
+        help="Column with the classes. (default: the column called target, class, label or y)",
     ),
 ]
 Drop = Annotated[
