@@ -134,7 +134,7 @@ def _round(
     weights: FloatArray,
     scales: FloatArray,
     device: Device | None,
-    menu: Menu,
+    menu: Menu = MENU,
 ) -> Refined:
     """Return the losses of held-out rows with some scales, and the squared gradient by column."""
     n = fitted.n_samples
