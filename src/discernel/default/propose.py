@@ -211,12 +211,9 @@ def propose_kernels(
     """
     rng = check_random_state(0 if random_state is None else random_state)
     rows = divided_columns(X, spreads)
-    n, hurries = len(rows), must_stop_learning()
-    most = max(FIRST_ROWS if hurries else rows_to_choose_on(n), 3 * target.scores.shape[1])
-    sample = draw_sample(rows, target, most=most, n_folds=_FOLDS, rng=rng)
-    wider, is_whole = sample, len(sample.rows) == n
-    if not is_whole and not hurries:
-        wider = draw_sample(rows, target, most=max(_MOST_FOR_METRIC, most), n_folds=1, rng=rng)
+    hurries = must_stop_learning()
+    sample, wider = _draw_samples(rows, target, rng, hurries)
+    is_whole = len(sample.rows) == len(rows)
     jobs = [(sample, outside) for outside, _ in sample.divisions()]
     jobs.append((wider, np.arange(len(wider.rows))))
     if hurries:
@@ -249,6 +246,19 @@ def propose_kernels(
         is_whole=is_whole,
         learn_metric=partial(learn, None),
     )
+
+
+def _draw_samples(
+    rows: FloatArray, target: Target, rng: np.random.RandomState, hurries: bool
+) -> tuple[Sample, Sample]:
+    """Return the sample that kernels are chosen on, and that which the metric is learned on."""
+    n = len(rows)
+    most = max(FIRST_ROWS if hurries else rows_to_choose_on(n), 3 * target.scores.shape[1])
+    sample = draw_sample(rows, target, most=most, n_folds=_FOLDS, rng=rng)
+    if len(sample.rows) == n or hurries:
+        return sample, sample
+    most = max(_MOST_FOR_METRIC, most)
+    return sample, draw_sample(rows, target, most=most, n_folds=1, rng=rng)
 
 
 def rows_to_choose_on(n_rows: int) -> int:

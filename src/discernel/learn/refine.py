@@ -135,7 +135,7 @@ def _round(
     weights: FloatArray,
     scales: FloatArray,
     device: Device | None,
-    menu: Menu,
+    menu: Menu = MENU,
 ) -> Refined:
     """Fit with some column scales; return held-out losses and squared gradients by column."""
     n = fitted.n_samples
