@@ -96,7 +96,7 @@ TESTS = {
     "rows/formats.py": ["tests/test_cli_files.py", "tests/compare/test_files.py"],
     "rows/labelled.py": ["tests/compare/test_files.py", "tests/test_cli_tables.py"],
     "rows/columns.py": ["tests/test_cli_tables.py", "tests/compare/test_files.py"],
-    "plan/": ["tests/plan", "tests/estimators/test_planned.py", "tests/estimators/test_staged.py"],
+    "plan/": ["tests/plan", "tests/devices/test_forecast.py", "tests/estimators/test_[sp]*ed.py"],
     "links.py": ["tests/test_links.py", "tests/test_discriminant*.py", "tests/test_expectation.py"],
     "model/": ["tests/inspection/test_[cfis]*.py", "tests/test_persistence.py"],
     "inspection/": ["tests/inspection", "tests/test_facts.py"],
