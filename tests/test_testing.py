@@ -142,6 +142,16 @@ def test_wrong_banks_are_found(method, monkeypatch):
         check_bank(TiledBank([RBF(width=2.0), Linear()], ROWS), grams)
 
 
+@pytest.mark.parametrize("method", ["select", "subset"])
+def test_a_bank_with_wrong_parts_is_found(method, monkeypatch):
+    grams = gram_stack([RBF(width=2.0), RBF(width=8.0), Linear()], ROWS)
+    bank = TiledBank([RBF(width=2.0), RBF(width=8.0), Linear()], ROWS)
+    own = getattr(TiledBank, method)
+    monkeypatch.setattr(TiledBank, method, lambda self, which: own(self, which[::-1]))
+    with pytest.raises(AssertionError, match=method):
+        check_bank(bank, grams)
+
+
 class _WrongPoint(RKDAPoint):
     wrong = ""
 
