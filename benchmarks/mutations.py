@@ -90,6 +90,7 @@ TESTS = {
     "arrays/pairs.py": ["tests/kernels/test_city*.py", "tests/kernels/test_kernels.py"],
     "kernels/": ["tests/kernels"],
     "rows/": ["tests/tables", "tests/views/test_views.py", "tests/test_datasets.py"],
+    "rows/cells.py": ["tests/tables/test_cells.py", "tests/streams/test_survey.py", "tests/tables"],
     "rows/sources.py": ["tests/streams/test_sources.py"],
     "rows/chunks.py": ["tests/streams/test_sources.py"],
     "rows/delimited.py": ["tests/test_cli_files.py", "tests/compare/test_files.py"],
@@ -178,6 +179,7 @@ TESTS = {
         "tests/test_discriminant*.py",
         "tests/test_expectation.py",
         "tests/test_links.py",
+        "tests/default/test_losses.py",
     ],
     "targets.py": [
         "tests/test_targets*.py",
