@@ -119,7 +119,7 @@ def indefinite(X, Z):
 @pytest.mark.parametrize(
     ("kernel", "words"),
     [
-        (Asymmetric(width=2.0), "symmetric"),
+        (Asymmetric(width=2.0), "must be symmetric"),
         (WrongDiagonal(width=2.0), "diagonal"),
         (WrongDerivative(width=2.0), "derivative"),
         (Function(indefinite), "semidefinite"),
