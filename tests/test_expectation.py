@@ -11,7 +11,7 @@ from sklearn.datasets import load_wine
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.preprocessing import scale
 
-from discernel import MultipleKernelDiscriminant
+from discernel import KernelDiscriminant, MultipleKernelDiscriminant
 from discernel.bank import DenseBank
 from discernel.cli.learning import Learner, fit_model
 from discernel.compare.metrics import METRICS
@@ -258,3 +258,15 @@ def test_numbers_that_round_to_zero_have_no_minus_sign(show):
     shown = show(Expectation(1.0, 0.9, 1.0, -1e-9, 30, "leave-one-out"))
     assert "0.0" in shown
     assert not re.search(r"[-−]0\.0+\b(?!\d)", shown)
+
+
+@pytest.mark.parametrize("options", [{"class_costs": [1.0, 1e9]}, {"threshold": 1e-9}])
+def test_the_expected_accuracy_is_that_of_decisions_with_costs_and_thresholds(options):
+    rng = np.random.default_rng(0)
+    y = (np.arange(80) % 4 == 0).astype(int)
+    X = rng.standard_normal((80, 2)) + y[:, None]
+    plain = KernelDiscriminant().fit(X, y).expected_
+    eager = KernelDiscriminant(**options).fit(X, y).expected_
+    assert plain.accuracy > 0.7
+    assert eager.accuracy == pytest.approx(0.25)  # every row is taken for the second class
+    assert eager.log_loss == pytest.approx(plain.log_loss)

@@ -107,3 +107,15 @@ def test_whatever_the_priors_the_mixture_stays():
     np.testing.assert_allclose(
         np.exp(log_softmax(odds, axis=1)), even.predict_proba(X[1::3]), atol=1e-12
     )
+
+
+def test_the_logistic_link_knows_that_classes_differ_in_size():
+    rng = np.random.default_rng(0)
+    target = ClassTarget(np.arange(2), np.repeat([0, 1], [2700, 300]))
+    scores = target.class_scores[target.codes] + 1.5 * rng.standard_t(3, (3000, 1))
+    found, _ = _calibrated(scores, target, target.class_scores)
+    z = found.coordinates(scores)
+    link = logistic_link(found.gaussian, z, target)
+    free = LogisticRegression(C=np.inf, tol=1e-10, max_iter=10000).fit(z, target.codes)
+    ours = log_softmax(link.log_likelihood(z) + np.log(target.shares), axis=1)
+    np.testing.assert_allclose(np.exp(ours), free.predict_proba(z), atol=5e-3)

@@ -272,3 +272,14 @@ def test_a_regression_is_shown_by_the_command_line_but_predicts_in_python(tmp_pa
     result = CliRunner().invoke(app, ["predict", "ridge.skops", "wine.csv"])
     assert result.exit_code == 1
     assert "contains MultipleKernelRidge; use it in Python: discernel.load" in result.stderr
+
+
+def test_callbacks_and_the_state_of_partial_fit_are_not_saved(tmp_path):
+    X, y = wine()
+    clf = discernel.MultipleKernelDiscriminant(**QUICK, callback=lambda progress: None)
+    path = discernel.save(clf.partial_fit(X, y), tmp_path / "model.skops")
+    again = discernel.load(path)
+    assert again.callback is None
+    assert again.model_.stream is None
+    assert clf.model_.stream is not None
+    assert_array_equal(again.predict_proba(X), clf.predict_proba(X))

@@ -55,3 +55,9 @@ def test_nothing_without_verbose(capsys):
 )
 def test_durations_in_words(seconds, words):
     assert in_words(seconds) == words
+
+
+def test_a_reporter_ends_with_its_fit():
+    with reporting(1.0, verbose=True, stream=io.StringIO()):
+        assert progress._ACTIVE.get() is not None
+    assert progress._ACTIVE.get() is None

@@ -81,3 +81,11 @@ def test_freedom_without_a_sample_is_that_of_the_others(weights):
 
     assert freedom == pytest.approx(by_definition(np.ones(9, dtype=bool)))
     assert without == pytest.approx([by_definition(np.arange(9) != row) for row in range(9)])
+
+
+@pytest.mark.parametrize("weights", [None, (1.0, 3.0, 0.5, 2.0, 2.0, 1.0, 4.0)])
+def test_class_scores_are_the_scores_of_the_rows_of_a_class(weights):
+    given = None if weights is None else SampleWeights.of(np.array(weights))
+    target = ClassTarget.from_labels(np.array([0, 0, 0, 0, 1, 1, 2]), given)
+    roots = target.row_weights.roots[:, None]
+    np.testing.assert_allclose(target.class_scores[target.codes] * roots, target.scores, atol=1e-12)

@@ -118,7 +118,7 @@ def indefinite(X, Z):
 @pytest.mark.parametrize(
     ("kernel", "words"),
     [
-        (Asymmetric(width=2.0), "symmetric"),
+        (Asymmetric(width=2.0), "must be symmetric"),
         (WrongDiagonal(width=2.0), "diagonal"),
         (WrongDerivative(width=2.0), "derivative"),
         (Function(indefinite), "semidefinite"),
@@ -139,6 +139,16 @@ def test_wrong_banks_are_found(method, monkeypatch):
     monkeypatch.setattr(TiledBank, method, lambda self, *a: 1.001 * right(self, *a))
     with pytest.raises(AssertionError, match="off by"):
         check_bank(TiledBank([RBF(width=2.0), Linear()], ROWS), grams)
+
+
+@pytest.mark.parametrize("method", ["select", "subset"])
+def test_a_bank_with_wrong_parts_is_found(method, monkeypatch):
+    grams = gram_stack([RBF(width=2.0), RBF(width=8.0), Linear()], ROWS)
+    bank = TiledBank([RBF(width=2.0), RBF(width=8.0), Linear()], ROWS)
+    own = getattr(TiledBank, method)
+    monkeypatch.setattr(TiledBank, method, lambda self, which: own(self, which[::-1]))
+    with pytest.raises(AssertionError, match=method):
+        check_bank(bank, grams)
 
 
 class _WrongPoint(RKDAPoint):

@@ -18,6 +18,7 @@ from discernel.programs.lambdas import (
     NEAR_LEAST,
     WALK,
     Rule,
+    find_limit,
     lambda_grid,
     search_lambda,
 )
@@ -350,3 +351,12 @@ def test_the_last_factorisation_of_the_solver_scores_lambda_too(monkeypatch):
     learned = learn_kernel(grams, y, criterion="rkda", solver="newton")
     # One at the start of each λ and one per step, where no step was shortened.
     assert made.count(80) == len(learned.history)
+
+
+@pytest.mark.parametrize(
+    ("regularization", "expected"), [(1.0, "largest"), (0.1, None), (1e-3, "smallest")]
+)
+def test_the_end_of_the_path_is_named(regularization, expected):
+    considered = (1.0, 0.1, 1e-2, 1e-3)
+    assert find_limit(regularization, considered) == expected
+    assert find_limit(regularization, (regularization,)) is None  # a given λ has no limits

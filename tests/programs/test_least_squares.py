@@ -5,6 +5,7 @@ import pytest
 
 from discernel.bank import DenseBank
 from discernel.criteria import KernelLeastSquares
+from discernel.programs.least_squares import center_left_out
 from discernel.targets import ClassTarget
 from tests import reference
 
@@ -25,3 +26,15 @@ def test_fit_and_leave_one_out_against_refits(three_classes, lam, balanced):
     np.testing.assert_allclose(fit.leave_one_out, expected, atol=1e-6)
     error = np.mean((target.scores - expected) ** 2)
     assert fit.leave_one_out_error() == pytest.approx(error, rel=1e-6)
+
+
+def test_left_out_scores_are_about_the_mean_of_the_other_rows():
+    rng = np.random.default_rng(0)
+    shares = rng.dirichlet(np.ones(7))
+    targets, predicted = rng.standard_normal((2, 7, 2))
+    targets -= shares @ targets
+    found = center_left_out(predicted, targets, shares)
+    for i in range(7):
+        others = np.arange(7) != i
+        mean = shares[others] @ targets[others] / shares[others].sum()
+        np.testing.assert_allclose(found[i], predicted[i] - mean, rtol=1e-12)
