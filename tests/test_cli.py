@@ -230,7 +230,7 @@ def test_a_method_that_failed_is_named_with_its_message():
         result = Result(metrics={"accuracy": accuracy} if accuracy else {}, error=error)
         cells = [Cell(Data("wine"), Method(name, name), Splits(n=2), i) for i in range(2)]
         records += [Record(cell, result, {}, "") for cell in cells]
-    plan, summary = comparison_plan(Data("wine"), n_divisions=2), Summary(4, 0, 0, 2)
+    plan, summary = comparison_plan(Data("wine"), n_splits=2), Summary(4, 0, 0, 2)
     console = Console(width=120, record=True, file=io.StringIO())
     show_comparison(console, Comparison(plan, load("wine"), (), summary, tuple(records)))
     shown = console.export_text()

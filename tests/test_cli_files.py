@@ -132,7 +132,7 @@ def test_a_full_disk_leaves_old_predictions_and_reports(model, monkeypatch):
 def store_bytes(tmp_path_factory):
     """A small store, as it is written."""
     path = tmp_path_factory.mktemp("store") / "results.sqlite"
-    plan = comparison_plan(Data("iris"), n_divisions=2, methods=["LDA", "plain average"])
+    plan = comparison_plan(Data("iris"), n_splits=2, methods=["LDA", "plain average"])
     with Store(path) as store:
         run(plan, store)
     return path.read_bytes()

@@ -29,13 +29,13 @@ from discernel.compare.report.tables import result_sections
 from discernel.compare.roc import mean_roc
 from discernel.compare.store import Record, Result
 from discernel.compare.tables import rank_methods, summarize
-from discernel.compare.tasks import divide
+from discernel.compare.tasks import load_split
 from discernel.exceptions import InvalidInputError, MissingExtraError
 from discernel.show import words as numbers
 from discernel.show.facts import Origin
 from discernel.show.svg import PALETTE, drawing, new_figure, to_svg
 
-N_DIVISIONS = 3
+N_SPLITS = 3
 HOSTILE = "<script>alert('x')</script>\"&$\\frac{"
 ERROR = "Traceback (most recent call last):\nValueError: two classes only, <b>got</b> 3"
 PATH = [[1.0, 0.6], [0.1, 0.2], [0.01, 0.3]]
@@ -97,7 +97,7 @@ def details(method, rng):
 
 
 def record(data, method, repetition, accuracy, **result):
-    cell = Cell(Data(data), Method(method, method), Splits(n=N_DIVISIONS), repetition)
+    cell = Cell(Data(data), Method(method, method), Splits(n=N_SPLITS), repetition)
     if accuracy is None:
         return Record(cell, Result(error=ERROR), MACHINE, "2026-01-02T03:04:05+00:00")
     given = {"metrics": {"accuracy": accuracy}, "seconds_fit": 0.02 * len(method)} | result
@@ -110,7 +110,7 @@ def full_records(names=("wine", "wdbc"), methods=("discernel", "rkda", "lda", "f
     found = []
     for data in names:
         for method in methods:
-            for i in range(N_DIVISIONS):
+            for i in range(N_SPLITS):
                 fails = method == "fdr" and data == names[0]
                 learns = method in ("discernel", "rkda")
                 accuracy = 0.95 - 0.2 * (method == "lda") + 0.01 * rng.random()
@@ -234,7 +234,7 @@ def test_figures_read_what_methods_write():
     source = "".join(map(inspect.getsource, (figures, learned, tables)))
     read = set(re.findall(r'details(?:\.get\(|\[)"(\w+)"', source))
     cell = Cell(Data("iris"), Method("discernel", "discriminant"), Splits(n=1), 0)
-    written = KINDS["discriminant"](divide(cell), {}).details
+    written = KINDS["discriminant"](load_split(cell), {}).details
     of_sources = {"sources"}  # only where there are several
     assert read - of_sources <= set(written)
     assert read == of_sources | {
@@ -252,7 +252,7 @@ def test_methods_write_columns_of_the_file_and_sources_of_kernels(tmp_path):
     lines = [f"{a + 2 * b},{c},{b}" for a, b, c in zip(rng.normal(size=60), y, colour, strict=True)]
     (tmp_path / "a.csv").write_text("\n".join(["size,colour=dark,class", *lines]))
     np.savez(tmp_path / "v.npz", left=rng.normal(size=(60, 2)) + y[:, None], right=y[:, None], y=y)
-    one = divide(cell_of(file_data(tmp_path / "a.csv", categorical=["colour=dark"])))
+    one = load_split(cell_of(file_data(tmp_path / "a.csv", categorical=["colour=dark"])))
     assert one.columns == ("size", *["colour=dark"] * 4)  # three values, and all others
     written = KINDS["discriminant"](one, {}).details
     clf = MultipleKernelDiscriminant().fit(one.as_read.X_train, one.y_train)
@@ -262,7 +262,7 @@ def test_methods_write_columns_of_the_file_and_sources_of_kernels(tmp_path):
         [each.strength, each.accuracy] for each in clf.learned_kernel_.considered
     ]
     assert "sources" not in written
-    two = KINDS["discriminant"](divide(cell_of(file_data(tmp_path / "v.npz"))), {})
+    two = KINDS["discriminant"](load_split(cell_of(file_data(tmp_path / "v.npz"))), {})
     assert "feature_importances" not in two.details
     assert two.details["sources"] == {name: name.partition(":")[0] for name in two.weights}
     assert set(two.details["sources"].values()) == {"left", "right"}
@@ -273,8 +273,8 @@ def cell_of(data):
 
 
 def test_nothing_is_learned_for_the_plain_average():
-    division = divide(cell_of(Data("iris")))
-    found = KINDS["discriminant"](division, {"criterion": "uniform"})
+    split = load_split(cell_of(Data("iris")))
+    found = KINDS["discriminant"](split, {"criterion": "uniform"})
     assert "feature_importances" not in found.details
     assert len(set(found.weights.values())) == 1
 
@@ -289,7 +289,7 @@ def values(block):
     return [row.value for row in block.rows]
 
 
-def test_importances_are_means_over_divisions_and_shared_by_methods_that_agree():
+def test_importances_are_means_over_splits_and_shared_by_methods_that_agree():
     rows = ({"a": 0.7, "b": 0.3}, {"a": 0.5, "b": 0.4, "c": 0.1})
     other = ({"a": 0.1, "b": 0.9}, {"a": 0.1, "b": 0.8, "c": 0.1})
     methods = (("discernel", rows), ("rkda", rows), ("loo", other), ("lda", ({}, {})))
@@ -306,7 +306,7 @@ def test_importances_are_means_over_divisions_and_shared_by_methods_that_agree()
     assert blocks("importances", records[-2:]) == []
 
 
-def test_weights_of_sources_are_sums_with_the_spread_over_divisions():
+def test_weights_of_sources_are_sums_with_the_spread_over_splits():
     sources = {"sources": {"a: x": "a", "a: y": "a", "b: x": "b"}}
     weights = [[0.5, 0.3, 0.2], [0.1, 0.3, 0.6], [0.2, 0.0, 0.8]]
     records = [
@@ -350,7 +350,7 @@ def test_the_page_says_that_weights_are_no_importances(page):
         assert "not how important its columns are" in section["text"]
 
 
-def test_errors_are_means_at_the_lambdas_that_every_division_tried():
+def test_errors_are_means_at_the_lambdas_that_every_split_tried():
     paths = (
         [[1.0, 0.6], [0.1, 0.2], [0.01, 0.3]],
         [[1.0, 0.8], [0.01, 0.5], [0.001, 0.7]],
@@ -488,7 +488,7 @@ def test_another_metric_is_what_the_page_judges_by(tmp_path):
     found = [
         record("wine", method, i, 0.9, metrics={"accuracy": 0.9, "log_loss": loss * (1 + i / 50)})
         for method, loss in (("x", 0.5), ("y", 0.1))
-        for i in range(N_DIVISIONS)
+        for i in range(N_SPLITS)
     ]
     text = write_report(found, tmp_path / "r.html", metric="log_loss").read_text(encoding="utf-8")
     page = Page(text)
@@ -585,7 +585,7 @@ def test_words_say_who_is_ahead_and_whether_it_means_anything():
     assert sentence(x=good, y=good) == (
         "On wine both methods have the same mean accuracy: 95.3 % (93.4 to 97.2)."
     )
-    for few in ([0.9], [0.9, 0.9]):  # nothing to judge by: one division, or no spread
+    for few in ([0.9], [0.9, 0.9]):  # nothing to judge by: one split, or no spread
         untold = sentence(x=few, y=[value - 0.25 for value in few])
         assert "the splits cannot tell whether a difference is chance" in untold
     fixed = sentence(x=good, y=(0.94, 0.97, 0.94), z=[value - 0.5 for value in good])
@@ -687,7 +687,7 @@ def test_words_say_what_ranks_mean():
     assert ranked(1, 0.3) is None
 
 
-def test_words_warn_of_few_divisions():
+def test_words_warn_of_few_splits():
     def warning(n):
         found = [record("wine", method, i, 0.9) for method in "xy" for i in range(n)]
         return words.describe_power(summarize(found))
@@ -725,7 +725,7 @@ def test_words_for_numbers():
 def test_roc_curves_are_averaged_vertically():
     rng = np.random.default_rng(1)
     found = []
-    for i in range(N_DIVISIONS):
+    for i in range(N_SPLITS):
         predictions = two_class_predictions(rng)
         predictions["scores"] = predictions["scores"].round(i)  # with many ties, and few
         found.append(record("a", "x", i, 0.9, predictions=predictions))

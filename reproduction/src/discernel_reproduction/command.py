@@ -20,7 +20,7 @@ from discernel.show.writing import make_folder_of, write_file
 from discernel_reproduction import reproduce
 from discernel_reproduction.reproduce import Reproduced, Reproduction, both_numbers
 
-#: Divisions a plan with ``--quick``.
+#: Splits per plan with ``--quick``.
 QUICK = 3
 _VERDICTS = {
     "agrees": "green",
@@ -82,7 +82,7 @@ def _run_one(
     found: Reproduction, store: Store, limit: int | None, jobs: int | None
 ) -> list[Reproduced]:
     """Run one table, show it, and save its figure."""
-    found = found if limit is None else found.with_divisions(limit)
+    found = found if limit is None else found.with_splits(limit)
     cells = reproduce.reproduce(found, store, n_jobs=jobs or -1, progress=True)
     records = reproduce.stored(found, store)
     _show_reproduction(found, cells, records)

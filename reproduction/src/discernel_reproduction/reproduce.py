@@ -36,7 +36,7 @@ class Link:
     data, method : str
         The names of a data set and a method of one of the plans.
     value : callable or None
-        From the record of one division to the number, in the unit of the published cell; NaN
+        From the record of one split to the number, in the unit of the published cell; NaN
         where the record has none.
     pooled : callable or None
         Instead: from all records of the data set, of any method, to the numbers whose mean is
@@ -85,9 +85,9 @@ class Reproduction:
     caption : str
         What a figure shows that has no published numbers.
     n_published : int or None
-        How many divisions the printed numbers are means of; None is what the protocol says, or 1.
+        How many splits the printed numbers are means of; None is what the protocol says, or 1.
     errors_of_means : bool
-        Whether printed errors are those of the means already, and not those of one division.
+        Whether printed errors are those of the means already, and not those of one split.
     """
 
     id: str
@@ -110,14 +110,14 @@ class Reproduction:
         return self.caption if self.table is None else self.table.title
 
     @property
-    def divisions_published(self) -> int:
-        """How many divisions the printed numbers are means of."""
+    def n_splits_published(self) -> int:
+        """How many splits the printed numbers are means of."""
         protocol = {} if self.table is None else self.table.protocol
         stated = protocol.get("n_partitions") if self.n_published is None else self.n_published
         return stated if isinstance(stated, int) else 1
 
-    def with_divisions(self, n: int) -> Reproduction:
-        """Return the same with at most so many divisions a plan: the first ones."""
+    def with_splits(self, n: int) -> Reproduction:
+        """Return the same with at most so many splits a plan: the first ones."""
         plans = tuple(
             replace(plan, splits=replace(plan.splits, n=min(n, plan.splits.n)))
             for plan in self.plans
@@ -134,12 +134,12 @@ class Reproduced:
     cell : Printed
         The published number.
     ours, error : float
-        The mean over the divisions and its standard error; NaN where nothing was run.
+        The mean over the splits and its standard error; NaN where nothing was run.
     n : int
-        The number of divisions.
+        The number of splits.
     verdict : str
         ``"agrees"`` within two standard errors, ``"better"`` or ``"differs"`` beyond them. ``"not
-        judged"`` where agreement means nothing, or one division says nothing about errors.
+        judged"`` where agreement means nothing, or one split says nothing about errors.
     reason : str
         Why they may differ, or are not judged.
     digits : int
@@ -218,7 +218,7 @@ def _compare(found: Reproduction, link: Link, records: Sequence[Record]) -> Repr
     if link.judged and len(values) > 1:
         printed = spread if cell.error is None else cell.error
         is_mean = found.errors_of_means and cell.error is not None
-        theirs = printed / np.sqrt(1 if is_mean else found.divisions_published)
+        theirs = printed / np.sqrt(1 if is_mean else found.n_splits_published)
         verdict = judge(mean, error, cell, theirs, digits)
     return Reproduced(cell, mean, error, len(values), verdict, link.reason, digits)
 
@@ -231,7 +231,7 @@ def _digits(table: PrintedTable, cell: Printed) -> int:
 
 
 def _values(link: Link, records: Sequence[Record]) -> NDArray[np.float64]:
-    """Return our numbers, one per division unless they are pooled."""
+    """Return our numbers, one per split unless they are pooled."""
     of_data = [record for record in records if record.cell.data.name == link.data]
     if link.pooled is not None:
         values = np.asarray(link.pooled(of_data), dtype=float)
@@ -277,7 +277,7 @@ def markdown(found: Reproduction, comparisons: Sequence[Reproduced]) -> str:
     lines = [f"### {found.id}: {found.title}", ""]
     if comparisons:
         lines += [
-            "| row | column | printed | ours | divisions | verdict |",
+            "| row | column | printed | ours | splits | verdict |",
             "|---|---|--:|--:|--:|---|",
         ]
     for each in comparisons:

@@ -106,7 +106,7 @@ def compare_command(
         console = err if "-" in (json, csv) else out
         found = compare(
             data_of(data, target, drop, categorical, numeric, rows),
-            n_divisions=splits,
+            n_splits=splits,
             train_size=train_size,
             seed=seed,
             methods=method,

@@ -82,7 +82,7 @@ def file_data(
 def comparison_plan(
     data: Data,
     *,
-    n_divisions: int = 10,
+    n_splits: int = 10,
     train_size: float = 0.8,
     seed: int = 0,
     methods: Sequence[str] | None = None,
@@ -93,12 +93,12 @@ def comparison_plan(
     ----------
     data : Data
         The data set. With several views, every view has kernels of its own.
-    n_divisions : int, default=10
-        The number of divisions, stratified.
+    n_splits : int, default=10
+        The number of splits, stratified.
     train_size : float, default=0.8
         The share of the rows that train.
     seed : int, default=0
-        The seed of the first division.
+        The seed of the first split.
     methods : sequence of str, optional
         The names of some of `discernel.compare.methods.METHODS`, in small or capital letters,
         with hyphens or spaces; by default `DEFAULT_METHODS` there.
@@ -117,11 +117,11 @@ def comparison_plan(
         raise InvalidInputError(
             f"The share of rows that train must lie between 0 and 1. Got {train_size!r}."
         )
-    splits = Splits(n=n_divisions, train_size=train_size, seed=seed)
+    splits = Splits(n=n_splits, train_size=train_size, seed=seed)
     return Plan(f"compare {data.name}", (data,), tuple(chosen.values()), splits)
 
 
-def check_divisible(dataset: Dataset, n_rows: int) -> None:
+def check_splittable(dataset: Dataset, n_rows: int) -> None:
     """Raise a clear error where a comparison on so many rows of a data set would fail."""
     name, y = dataset.name, np.asarray(dataset.y)
     if y.dtype.kind == "f":
@@ -202,7 +202,7 @@ class Comparison:
 def compare(
     data: Data | str = "wine",
     *,
-    n_divisions: int = 10,
+    n_splits: int = 10,
     train_size: float = 0.8,
     seed: int = 0,
     methods: Sequence[str] | None = None,
@@ -221,12 +221,12 @@ def compare(
     ----------
     data : Data or str, default="wine"
         A file, from `file_data`, or the name of a data set.
-    n_divisions : int, default=10
+    n_splits : int, default=10
         See `comparison_plan`, here and for the next three.
     train_size : float, default=0.8
         The share of the rows that train.
     seed : int, default=0
-        The seed of the first division.
+        The seed of the first split.
     methods : sequence of str, optional
         The names of some of `discernel.compare.methods.METHODS`.
     metric : str, default="accuracy"
@@ -254,20 +254,20 @@ def compare(
     >>> with TemporaryDirectory() as folder:
     ...     place = Path(folder) / "results.sqlite"
     ...     found = compare(
-    ...         "wine", n_divisions=3, methods=["rkda", "LDA"], store=place, n_jobs=1
+    ...         "wine", n_splits=3, methods=["rkda", "LDA"], store=place, n_jobs=1
     ...     )
     >>> [(entry.method, entry.standing) for entry in found.ranking]
     [('rkda', 'level'), ('LDA', 'level')]
     """
     data, metric = Data(data) if isinstance(data, str) else data, find_metric(metric).name
     plan = comparison_plan(
-        data, n_divisions=n_divisions, train_size=train_size, seed=seed, methods=methods
+        data, n_splits=n_splits, train_size=train_size, seed=seed, methods=methods
     )
     dataset, notes, columns = _rows(data)
     n_rows = min(int(data.options.get("rows", len(dataset.y))), len(dataset.y))
     if n_rows < len(dataset.y):
         notes = (*notes, f"takes {n_rows:,} of the rows, drawn at random")
-    check_divisible(dataset, n_rows)
+    check_splittable(dataset, n_rows)
     plan, left_out = without_unfit(plan, np.asarray(dataset.y), n_rows, named=methods is not None)
     notes = (*notes, *left_out)
     n_jobs = fitting_jobs(round(train_size * n_rows), n_jobs)

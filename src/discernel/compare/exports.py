@@ -67,7 +67,7 @@ def comparison_json(found: Comparison, origin: Origin, conclusion: tuple[str, ..
         "dataset": found.dataset.name,
         "metric": found.metric,
         "higher_is_better": found.table.metric.higher_is_better,
-        "divisions": {
+        "splits": {
             "n": found.plan.splits.n,
             "train_size": found.plan.splits.train_size,
             "seed": found.plan.splits.seed,
@@ -101,7 +101,7 @@ def _numbers(entry: Entry) -> dict[str, Any]:
     return {
         "method": entry.method,
         **{name: entry.means.get(name, math.nan) for name in METRICS},
-        "n_divisions": len(entry.values),
+        "n_splits": len(entry.values),
         "n_failed": entry.n_failed,
         "low": math.nan if interval is None else interval.low,
         "high": math.nan if interval is None else interval.high,

@@ -22,7 +22,7 @@ from discernel.arrays import memory_limit
 from discernel.compare.fitting import PeerClassifier, classify, discriminant, single, svc_grid
 from discernel.compare.plan import Method, Plan
 from discernel.compare.store import Result
-from discernel.compare.tasks import Division
+from discernel.compare.tasks import TrainTestSplit
 from discernel.exceptions import InvalidInputError, unknown_choice
 
 #: Bytes per entry of a kernel matrix, times the copies in memory while kernels are learned.
@@ -40,7 +40,7 @@ class Entrant:
     name, kind : str
         The names in tables and in a plan.
     run : callable
-        From a division and options to a result; the same for all methods of a kind.
+        From a split and options to a result; the same for all methods of a kind.
     options : dict
         Plain data.
     slow_from : float
@@ -56,7 +56,7 @@ class Entrant:
 
     name: str
     kind: str
-    run: Callable[[Division, dict[str, Any]], Result]
+    run: Callable[[TrainTestSplit, dict[str, Any]], Result]
     options: Mapping[str, Any] = field(default_factory=dict)
     slow_from: float = math.inf
     leaves_out: bool = False
@@ -123,7 +123,7 @@ DEFAULT_METHODS: tuple[str, ...] = tuple(
     method.name for method in METHODS if method.is_default and method.is_installed
 )
 #: The function of each kind of method.
-KINDS: dict[str, Callable[[Division, dict[str, Any]], Result]] = {
+KINDS: dict[str, Callable[[TrainTestSplit, dict[str, Any]], Result]] = {
     method.kind: method.run for method in METHODS
 }
 
@@ -205,7 +205,7 @@ def without_unfit(
     """
     label, least = smallest_class(y, n_rows)
     n_train = round(plan.splits.train_size * n_rows)
-    # A stratified division rounds the rows of a class down, or up.
+    # A stratified split rounds the rows of a class down, or up.
     in_training = math.floor(round(least * plan.splits.train_size, 6))
     reasons: dict[str, list[str]] = {}
     kept = []

@@ -19,7 +19,7 @@ LEAST_PROBABILITY = 1e-6
 
 @dataclass(frozen=True)
 class PredictionMetric:
-    """One number per division, and how to show it.
+    """One number per split, and how to show it.
 
     Attributes
     ----------

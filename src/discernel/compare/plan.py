@@ -1,6 +1,6 @@
-"""An experiment as plain data: data sets × methods × divisions.
+"""An experiment as plain data: data sets × methods × splits.
 
-Everything here turns into JSON. A cell is one method on one division of one data set; its
+Everything here turns into JSON. A cell is one method on one split of one data set; its
 key is a digest of what it does, so that a store knows what has been run, whichever plan asked.
 Numbers that are equal are one number there: a method may not tell 1 from 1.0. What a key does not
 know is the content of a file and the version of the code; records say which version it was.
@@ -68,7 +68,7 @@ class Splits:
     Attributes
     ----------
     n : int
-        The number of divisions; the first ones stay the same if there are more.
+        The number of splits; the first ones stay the same if there are more.
     train_size : float or int
         The share, or the number, of training rows.
     stratify : bool
@@ -78,7 +78,7 @@ class Splits:
     donor : bool
         Whether the training part is the one that the donor of the data made.
     seed : int
-        The seed of the first division; the others follow.
+        The seed of the first split; the others follow.
     """
 
     n: int = 10
@@ -91,7 +91,7 @@ class Splits:
     def __post_init__(self) -> None:
         if self.n < 1 or not self.train_size > 0:
             raise InvalidInputError(
-                "There must be at least one division and a training part. "
+                "There must be at least one split and a training part. "
                 f"Got n={self.n!r} and train_size={self.train_size!r}."
             )
         if self.train_size >= 1 and self.train_size != int(self.train_size):
@@ -101,7 +101,7 @@ class Splits:
             )
         if self.folds is not None and (self.folds < 2 or self.donor):
             raise InvalidInputError(
-                "folds must be None or at least 2, and None where the donor made the division. "
+                "folds must be None or at least 2, and None where the donor made the split. "
                 f"Got folds={self.folds!r} and donor={self.donor!r}."
             )
         if not 0 <= self.seed < 2**31:
@@ -109,13 +109,13 @@ class Splits:
 
     @property
     def n_cells(self) -> int:
-        """The number of divisions in all."""
+        """The number of splits in all."""
         return self.n * (self.folds or 1)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One method on one division of one data set."""
+    """One method on one split of one data set."""
 
     data: Data
     method: Method
@@ -143,7 +143,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Plan:
-    """Data sets × methods × divisions.
+    """Data sets × methods × splits.
 
     Attributes
     ----------
@@ -154,7 +154,7 @@ class Plan:
     methods : tuple of Method
         The methods, of different names.
     splits : Splits
-        The divisions, the same for all methods.
+        The splits, the same for all methods.
     """
 
     name: str
@@ -171,7 +171,7 @@ class Plan:
             )
 
     def cells(self) -> list[Cell]:
-        """Return all cells, division by division, so that early results compare all methods."""
+        """Return all cells, split by split, so that early results compare all methods."""
         return [
             Cell(data, method, self.splits, repetition)
             for repetition in range(self.splits.n_cells)

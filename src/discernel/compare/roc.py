@@ -1,4 +1,4 @@
-"""ROC curves averaged over divisions."""
+"""ROC curves averaged over splits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RATES = np.linspace(0.0, 1.0, 251)
 
 @dataclass(frozen=True)
 class MeanCurve:
-    """A ROC curve averaged over divisions.
+    """A ROC curve averaged over splits.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class MeanCurve:
 
 
 def mean_roc(records: Sequence[Record]) -> MeanCurve | None:
-    """Return the ROC curve averaged vertically over divisions [Fawcett06]_.
+    """Return the ROC curve averaged vertically over splits [Fawcett06]_.
 
     None where there are no scores of two classes.
     """

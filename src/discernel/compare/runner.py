@@ -23,7 +23,7 @@ from discernel.compare.metrics import measure
 from discernel.compare.plan import Cell, Plan, plain
 from discernel.compare.progress import Bar, progress_bar
 from discernel.compare.store import Result, Store
-from discernel.compare.tasks import Division, divide
+from discernel.compare.tasks import TrainTestSplit, load_split
 from discernel.exceptions import DiscernelError, InvalidInputError, unknown_choice
 
 #: Seconds between two looks at the results of other processes.
@@ -37,17 +37,17 @@ class Protocol:
     Attributes
     ----------
     methods : dict of str to callable
-        From the kind of a method to the function of a division and of options that runs it.
-    divide : callable
-        From a cell to its division.
+        From the kind of a method to the function of a split and of options that runs it.
+    load_split : callable
+        From a cell to its split.
     """
 
-    methods: Mapping[str, Callable[[Division, dict[str, Any]], Result]]
-    divide: Callable[[Cell], Division]
+    methods: Mapping[str, Callable[[TrainTestSplit, dict[str, Any]], Result]]
+    load_split: Callable[[Cell], TrainTestSplit]
 
 
 #: How `compare` runs its cells.
-COMPARISON = Protocol(KINDS, divide)
+COMPARISON = Protocol(KINDS, load_split)
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def run(
     retry_failures : bool, default=False
         Whether cells that failed before are run again.
     protocol : Protocol, default=COMPARISON
-        The kinds of methods that there are, and how rows are divided.
+        The kinds of methods that there are, and how rows are split.
 
     Returns
     -------
@@ -113,7 +113,7 @@ def run(
     Raises
     ------
     InvalidInputError
-        If there is no such kind of method, or a data set cannot be divided as the plan says;
+        If there is no such kind of method, or a data set cannot be split as the plan says;
         nothing has been run then.
     DataUnavailableError
         If a data set cannot be had here; nothing has been run then.
@@ -141,7 +141,7 @@ def run(
     cells = {cell.key: cell for cell in plan.cells()}  # two methods may be the same but for a name
     finished = store.finished() - (store.failed() if retry_failures else set())
     missing = [cell for key, cell in cells.items() if key not in finished]
-    _check_divisions(missing, protocol)
+    _check_splits(missing, protocol)
     if retry_failures:
         store.forget_failures(missing)
     ran = 0
@@ -216,19 +216,19 @@ def _given_up(cells: Iterable[Cell], store: Store, bar: Bar) -> list[Cell]:
         time.sleep(_POLL)
 
 
-def _check_divisions(missing: Iterable[Cell], protocol: Protocol) -> None:
-    """Read every data set that is needed, and divide it once, before anything is fitted."""
+def _check_splits(missing: Iterable[Cell], protocol: Protocol) -> None:
+    """Read every data set that is needed, and split it once, before anything is fitted."""
     first_of: dict[int, Cell] = {}
     for cell in missing:
         first_of.setdefault(id(cell.data), cell)
     for cell in first_of.values():
         try:
-            protocol.divide(cell)
+            protocol.load_split(cell)
         except DiscernelError:
             raise
         except ValueError as error:
             raise InvalidInputError(
-                f"The data set {cell.data.name!r} must be one that can be divided as the plan "
+                f"The data set {cell.data.name!r} must be one that can be split as the plan "
                 f"says. Got: {error}"
             ) from error
 
@@ -240,9 +240,9 @@ def run_cell(cell: Cell, protocol: Protocol = COMPARISON) -> tuple[Cell, Result]
     """Run one cell; a failure is a result too."""
     try:
         with _quiet(), PeakMemory() as memory:
-            division = protocol.divide(cell)
-            found = protocol.methods[cell.method.kind](division, dict(cell.method.options))
-        return cell, _result(found, division, memory.peak)
+            split = protocol.load_split(cell)
+            found = protocol.methods[cell.method.kind](split, dict(cell.method.options))
+        return cell, _result(found, split, memory.peak)
     except Exception:
         return cell, Result(error=traceback.format_exc(limit=-6))
 
@@ -271,18 +271,18 @@ def _thread_pools(n_modules: int) -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _result(found: Result, division: Division, peak: int | None) -> Result:
+def _result(found: Result, split: TrainTestSplit, peak: int | None) -> Result:
     """Return a result as plain data, with its metrics and the predictions to store."""
     said = found.predictions
     scores, probabilities = said.get("scores"), said.get("probabilities")
     metrics = measure(
-        division.y_test,
+        split.y_test,
         said["y_pred"],
-        classes=np.unique(division.y_train),
+        classes=np.unique(split.y_train),
         scores=scores,
         probabilities=probabilities,
     )
-    predictions = {"y_true": division.y_test, "y_pred": said["y_pred"]}
+    predictions = {"y_true": split.y_test, "y_pred": said["y_pred"]}
     if scores is not None:
         predictions["scores"] = scores.astype(np.float32)
     return replace(

@@ -1,6 +1,6 @@
 """Intervals and tests of differences between methods, over splits and over data sets.
 
-Divisions of one data set share most of their training rows, so their results are not independent
+Splits of one data set share most of their training rows, so their results are not independent
 and the ordinary t-test finds differences that are not there. The correction of [Nadeau03]_ adds
 the ratio of held-out to training rows to the variance of a mean.
 """
@@ -26,16 +26,16 @@ _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean over divisions and its confidence interval.
+    """A mean over splits and its confidence interval.
 
     Attributes
     ----------
     mean : float
         The mean.
     low, high : float
-        The ends of the interval; NaN for fewer than two divisions, which say nothing about it.
+        The ends of the interval; NaN for fewer than two splits, which say nothing about it.
     n : int
-        The number of divisions.
+        The number of splits.
     """
 
     mean: float
@@ -46,12 +46,12 @@ class Interval:
 
 @dataclass(frozen=True)
 class Difference(Interval):
-    """A mean difference over the same divisions, first minus second, and whether it is chance.
+    """A mean difference over the same splits, first minus second, and whether it is chance.
 
     Attributes
     ----------
     p_value : float
-        The two-sided probability of the corrected t; NaN for fewer than two divisions.
+        The two-sided probability of the corrected t; NaN for fewer than two splits.
     """
 
     p_value: float
@@ -78,19 +78,19 @@ class RankTest:
 
 
 def corrected_error(values: Any, ratio: float) -> float:
-    """Return the standard error of a mean over overlapping divisions.
+    """Return the standard error of a mean over overlapping splits.
 
     Parameters
     ----------
-    values : array-like of shape (n_divisions,)
-        One number per division.
+    values : array-like of shape (n_splits,)
+        One number per split.
     ratio : float
         Held-out rows over training rows: 1 / (k − 1) for k folds. NaN where it is not known.
 
     Returns
     -------
     float
-        √(s² (1/J + ratio)) for J divisions of variance s² [Nadeau03]_; for repeated
+        √(s² (1/J + ratio)) for J splits of variance s² [Nadeau03]_; for repeated
         cross-validation J counts all folds of all repetitions [Bouckaert04]_. NaN for J < 2, and
         without a ratio.
 
@@ -102,7 +102,7 @@ def corrected_error(values: Any, ratio: float) -> float:
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 1 or len(values) == 0 or not np.isfinite(values).all():
         raise InvalidInputError(
-            "There must be one finite number per division, at least one. Got "
+            "There must be one finite number per split, at least one. Got "
             f"{values.tolist() if values.size < 10 else values.shape}."
         )
     if ratio <= 0:
@@ -119,12 +119,12 @@ def corrected_error(values: Any, ratio: float) -> float:
 
 
 def corrected_interval(values: Any, ratio: float) -> Interval:
-    """Return the mean over overlapping divisions and its 95 % confidence interval.
+    """Return the mean over overlapping splits and its 95 % confidence interval.
 
     Parameters
     ----------
-    values : array-like of shape (n_divisions,)
-        One number per division.
+    values : array-like of shape (n_splits,)
+        One number per split.
     ratio : float
         Held-out rows over training rows.
 
@@ -145,12 +145,12 @@ def corrected_interval(values: Any, ratio: float) -> Interval:
 
 
 def corrected_t_test(first: Any, second: Any, ratio: float) -> Difference:
-    """Test whether two methods differ, from their results on the same divisions [Nadeau03]_.
+    """Test whether two methods differ, from their results on the same splits [Nadeau03]_.
 
     Parameters
     ----------
-    first, second : array-like of shape (n_divisions,)
-        Results of the two, division by division.
+    first, second : array-like of shape (n_splits,)
+        Results of the two, split by split.
     ratio : float
         Held-out rows over training rows.
 
@@ -159,7 +159,7 @@ def corrected_t_test(first: Any, second: Any, ratio: float) -> Difference:
     Difference
         The difference and its probability under no difference. Where all differences are 0 it
         is 1; where all are the same other number, there is no spread to judge by: it is NaN, and
-        so are the ends of the interval. Accuracies are shares of few rows, so that few divisions
+        so are the ends of the interval. Accuracies are shares of few rows, so that few splits
         are often alike by chance. What rounding explains is the same number.
 
     Examples
@@ -171,7 +171,7 @@ def corrected_t_test(first: Any, second: Any, ratio: float) -> Difference:
     first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     if first.shape != second.shape:
         raise InvalidInputError(
-            "Both methods must have one result for each of the same divisions. Got shapes "
+            "Both methods must have one result for each of the same splits. Got shapes "
             f"{first.shape} and {second.shape}."
         )
     size = max(np.abs(first).max(initial=0.0), np.abs(second).max(initial=0.0))

@@ -42,14 +42,14 @@ _VERDICTS = {
 
 @dataclass(frozen=True)
 class Entry:
-    """One method on one data set, over all divisions.
+    """One method on one data set, over all splits.
 
     Attributes
     ----------
     dataset, method : str
         Their names.
     values : dict of int to float
-        The metric of the table by division, where the method finished and has it.
+        The metric of the table by split, where the method finished and has it.
     interval : Interval or None
         Mean and corrected confidence interval, cut off where the metric ends; None where there
         are no values.
@@ -58,9 +58,9 @@ class Entry:
     seconds_fit, seconds_predict : float
         The mean time of a fit, and of predicting the held-out rows; NaN where nothing finished.
     peak_memory : int or None
-        Most bytes in any division.
+        Most bytes in any split.
     n_failed : int
-        The number of divisions that failed.
+        The number of splits that failed.
     standing : {"ahead", "level", "behind", "untested", "failed"}
         Clearly better than every other method; the best mean, or not clearly worse than it;
         clearly worse; nothing to tell by, or too little; nothing finished, or without the metric.
@@ -102,7 +102,7 @@ class ResultTable:
         The records of each entry, failures included.
     pairs : dict of (str, str, str) to PairedComparison
         By data set, method and reference, in both orders: the one test of every pair of methods
-        with a common division, which all verdicts are read from.
+        with a common split, which all verdicts are read from.
     metric : PredictionMetric
         The metric by which methods are compared.
     """
@@ -145,7 +145,7 @@ class PairedComparison:
     dataset, method, reference : str
         Their names.
     difference : Difference
-        Over the divisions that both finished.
+        Over the splits that both finished.
     p_value : float
         Its probability, corrected for all pairs of methods on the data set [Holm79]_.
     sign : float
@@ -212,7 +212,7 @@ class Ranking:
 
 @dataclass(frozen=True)
 class Failure:
-    """One message, and the divisions of one method on one data set that ended with it."""
+    """One message, and the splits of one method on one data set that ended with it."""
 
     dataset: str
     method: str
@@ -272,9 +272,9 @@ def summarize(records: Iterable[Record], metric: str = "accuracy") -> ResultTabl
 def rank_methods(table: ResultTable) -> Ranking | None:
     """Rank the methods that were run on all data sets.
 
-    A method that failed in every division of a data set comes last there. Where it failed in some,
-    all methods are ranked by the divisions that all of them finished; a data set without such
-    divisions does not count.
+    A method that failed in every split of a data set comes last there. Where it failed in some,
+    all methods are ranked by the splits that all of them finished; a data set without such
+    splits does not count.
 
     Parameters
     ----------
@@ -303,7 +303,7 @@ def rank_methods(table: ResultTable) -> Ranking | None:
 
 
 def _scores(table: ResultTable, dataset: str, methods: Sequence[str]) -> list[float]:
-    """Return means over common divisions, −inf for failures; nothing where they do not compare."""
+    """Return means over common splits, −inf for failures; nothing where they do not compare."""
     entries = [table.entries[dataset, method] for method in methods]
     finished = [set(entry.values) for entry in entries if entry.values]
     common = sorted(set.intersection(*finished)) if finished else []
@@ -338,7 +338,7 @@ def heldout_ratio(record: Record) -> float:
     """Return held-out rows over training rows, or NaN where the record does not tell.
 
     It is 1 / (k − 1) for k folds, follows from a share of training rows, and needs the predictions
-    for a number of them. A division that the donor made is the only one there is: repeated, it
+    for a number of them. A split that the donor made is the only one there is: repeated, it
     says nothing about others.
     """
     splits = record.cell.splits
@@ -355,12 +355,12 @@ def heldout_ratio(record: Record) -> float:
 def mean_importances(records: Iterable[Record]) -> list[ImportanceFacts]:
     """Return how much columns matter, the most important first; empty where nobody learned it.
 
-    Importances are means over divisions, with their standard deviation, NaN of one division.
+    Importances are means over splits, with their standard deviation, NaN of one split.
 
     Parameters
     ----------
     records : iterable of Record
-        Those of one method on one data set. A column that a division has not counts as 0 there.
+        Those of one method on one data set. A column that a split has not counts as 0 there.
     """
     names, rows = named_rows(record.result.details.get("feature_importances") for record in records)
     spreads = rows.std(axis=0, ddof=1) if len(rows) > 1 else np.full(len(names), np.nan)
@@ -370,7 +370,7 @@ def mean_importances(records: Iterable[Record]) -> list[ImportanceFacts]:
 
 
 def named_rows(stored: Iterable[Mapping[str, float] | None]) -> tuple[list[str], FloatArray]:
-    """Return all names that occur, and a row of numbers per division, 0 for names it has not."""
+    """Return all names that occur, and a row of numbers per split, 0 for names it has not."""
     known = [each for each in stored if each]
     names = list(dict.fromkeys(name for each in known for name in each))
     return names, np.array([[each.get(name, 0.0) for name in names] for each in known])
@@ -380,7 +380,7 @@ def named_rows(stored: Iterable[Mapping[str, float] | None]) -> tuple[list[str],
 
 
 def _by_place(records: Iterable[Record]) -> dict[tuple[str, str], list[Record]]:
-    """Return the records by the names of data set and method, the same division once."""
+    """Return the records by the names of data set and method, the same split once."""
     names: tuple[dict[str, str], dict[str, str]] = ({}, {})
     places: dict[tuple[str, str], dict[int, Record]] = defaultdict(dict)
     for record in records:
@@ -441,7 +441,7 @@ def _mean(values: Iterable[float]) -> float:
 
 
 def _values(results: Mapping[int, Result], metric: PredictionMetric) -> dict[int, float]:
-    """Return a metric by division, where it is known."""
+    """Return a metric by split, where it is known."""
     found = {i: result.metrics.get(metric.name, math.nan) for i, result in results.items()}
     return {i: value for i, value in found.items() if math.isfinite(value)}
 
@@ -456,7 +456,7 @@ def _interval(values: Mapping[int, float], ratio: float, metric: PredictionMetri
 def _compare_pairs(
     rivals: Sequence[Entry], ratio: float, metric: PredictionMetric
 ) -> list[PairedComparison]:
-    """Test all pairs of entries of one data set that have a common division.
+    """Test all pairs of entries of one data set that have a common split.
 
     Whichever method is the best, or the reference, is not known beforehand. So probabilities are
     corrected for all pairs, and a pair has the same one wherever it is shown.

@@ -29,8 +29,8 @@ _SCALERS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Division:
-    """One division of a data set.
+class TrainTestSplit:
+    """One split of a data set.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Division:
     table_test: Any = None
 
     @property
-    def as_read(self) -> Division:
+    def as_read(self) -> TrainTestSplit:
         """The same for a method that takes tables: categories and missing cells as they are."""
         if self.table_train is None:
             return self
@@ -86,8 +86,8 @@ def _load(name: str) -> Dataset:
     return TOYS[name]() if name in TOYS else load(name)
 
 
-def divide(cell: Cell) -> Division:
-    """Return the division that a cell is about; it is the same for all methods."""
+def load_split(cell: Cell) -> TrainTestSplit:
+    """Return the split that a cell is about; it is the same for all methods."""
     for option in cell.data.options.keys() - {"rows"}:
         raise unknown_choice("option of data", option, ["rows"])
     data = read(cell.data)
@@ -95,7 +95,7 @@ def divide(cell: Cell) -> Division:
     rows = draw_rows(np.arange(len(y)), y, cell.data)
     train, test = split_rows(rows, y, cell, data.train)
     # Whatever is learned from the rows is learned from those that train.
-    return make_division(cell, data, y, train, train, test)
+    return make_split(cell, data, y, train, train, test)
 
 
 def draw_rows(rows: NDArray[np.intp], y: NDArray[Any], data: Data) -> NDArray[np.intp]:
@@ -107,9 +107,9 @@ def draw_rows(rows: NDArray[np.intp], y: NDArray[Any], data: Data) -> NDArray[np
     return np.asarray(drawn)
 
 
-def make_division(
+def make_split(
     cell: Cell, data: Dataset, y: NDArray[Any], known: Any, train: Any, test: Any
-) -> Division:
+) -> TrainTestSplit:
     """Return training and held-out rows as numbers, encoded and scaled as the known rows say."""
     parts, tables = (known, train, test), (None, None)
     if is_plain(data.X):
@@ -128,7 +128,7 @@ def make_division(
     if cell.data.scaling != "none":
         scaler = clone(_SCALERS[cell.data.scaling]).fit(numbers[0])
         numbers = [scaler.transform(part) for part in numbers]
-    return Division(
+    return TrainTestSplit(
         numbers[1],
         numbers[2],
         y[train],

@@ -21,7 +21,7 @@ def gaussians(widths: Iterable[float] = TEN_WIDTHS) -> list[Any]:
     return [["RBF", {"width": width}] for width in widths]
 
 
-# ---- from the record of one division to a number -------------------------------------------------
+# ---- from the record of one split to a number -------------------------------------------------
 
 
 def accuracy(record: Record) -> float:
@@ -67,7 +67,7 @@ def by_place(records: Sequence[Record]) -> Mapping[tuple[str, str], list[Record]
 def p_value(first: str, second: str) -> Callable[[Sequence[Record]], Sequence[float]]:
     """Return what compares the accuracies of two methods by a paired t-test, as papers do.
 
-    Divisions of one data set are not independent, so that the p-value is too small; see
+    Splits of one data set are not independent, so that the p-value is too small; see
     `discernel.compare.statistics` for one that is not.
     """
 

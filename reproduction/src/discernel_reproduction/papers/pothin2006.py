@@ -31,7 +31,7 @@ def _aligned(name: str, how: str, kernels: Sequence[Any], **options: Any) -> Met
 
 _SIX = list(_KERNELS.values())
 _GRADIENT = _aligned("greedy + gradient", "gradient", _SIX)
-_DIVISION = Splits(10, 466, stratify=False)
+_TEN_SPLITS = Splits(10, 466, stratify=False)
 _SINGLE = tuple(
     _aligned(f"single: {name}", "first", [kernel], **_MACHINES) for name, kernel in _KERNELS.items()
 )
@@ -46,8 +46,8 @@ _NOTES = (
     "The printed alignments cannot all be right: kernel matrices have non-negative inner products, "
     "so that two of them with alignments of at most 0.22 have no combination above 0.31.",
 )
-_ONE_DIVISION = (
-    "The paper has one random division, ours are ten. 466 rows are for training, the others for "
+_ONE_SPLIT = (
+    "The paper has one random split, ours are ten. 466 rows are for training, the others for "
     "testing.",
 )
 
@@ -146,7 +146,7 @@ def _path_figure(records: Sequence[Record]) -> Any:
             ax.plot(steps, line, style, color=color, marker=marker, markersize=3, **look)
     ax.set(xlabel="iteration", ylabel="alignment")
     ax.set_title("Alignment while kernel parameters move", loc="left")
-    place_legend(ax, "above", title="the first division")
+    place_legend(ax, "above", title="the first split")
     return ax.figure
 
 
@@ -162,11 +162,11 @@ REPRODUCTIONS: tuple[Reproduction, ...] = (
                     _aligned("first kernel", "first", _SIX),
                     _aligned("greedy", "greedy", _SIX),
                 ),
-                _DIVISION,
+                _TEN_SPLITS,
             ),
         ),
         tuple(_table2_links()),
-        (*_ONE_DIVISION, *_NOTES),
+        (*_ONE_SPLIT, *_NOTES),
     ),
     Reproduction(
         "pothin2006-table3",
@@ -211,7 +211,7 @@ REPRODUCTIONS: tuple[Reproduction, ...] = (
     ),
     Reproduction(
         "pothin2006-figure2",
-        (Plan("pothin2006, gradient", (_DATA,), (_GRADIENT,), _DIVISION),),
+        (Plan("pothin2006, gradient", (_DATA,), (_GRADIENT,), _TEN_SPLITS),),
         tuple(
             Link(
                 "greedy + gradient",
@@ -225,7 +225,7 @@ REPRODUCTIONS: tuple[Reproduction, ...] = (
         ),
         (
             "Test alignments are those at iterations 0, 1, 2, 4, ... and the last.",
-            *_ONE_DIVISION,
+            *_ONE_SPLIT,
             *_NOTES,
         ),
         _path_figure,

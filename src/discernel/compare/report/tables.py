@@ -158,7 +158,7 @@ def _comparison(table: ResultTable) -> list[Section]:
 
 
 def closing_sections(table: ResultTable) -> list[Section]:
-    """Return what failed, how rows were divided, and the machines that took part."""
+    """Return what failed, how rows were split, and the machines that took part."""
     found = []
     if failed := failures(table):
         rows = [
@@ -169,9 +169,9 @@ def closing_sections(table: ResultTable) -> list[Section]:
         part = Block("failed", "what failed, and why", "", tuple(rows), header)
         found.append(Section("failures", "Failures", (), (part,)))
     names = ("data set", "scaling", "splits", "held-out rows", "options")
-    title = "how rows were scaled and divided"
-    divided = Block("divided", title, "", tuple(_divisions(table)), names)
-    return [*found, Section("environment", "Environment", (), (divided, *_machines(table)))]
+    title = "how rows were scaled and split"
+    prepared = Block("splits", title, "", tuple(_splits(table)), names)
+    return [*found, Section("environment", "Environment", (), (prepared, *_machines(table)))]
 
 
 def _machines(table: ResultTable) -> list[Block]:
@@ -195,8 +195,8 @@ def _fact_order(fact: tuple[str, Any]) -> tuple[bool, str]:
     return fact[0] not in ("system", "cores", "threads", "python"), fact[0]
 
 
-def _divisions(table: ResultTable) -> list[Row]:
-    """Return how the rows of every data set were scaled and divided."""
+def _splits(table: ResultTable) -> list[Row]:
+    """Return how the rows of every data set were scaled and split."""
     rows = []
     for dataset in table.datasets:
         found = [r for place, rs in table.records.items() if place[0] == dataset for r in rs]
@@ -205,6 +205,6 @@ def _divisions(table: ResultTable) -> list[Row]:
         sizes = {len(truth) for truth in stored if truth is not None}
         held_out = join([str(size) for size in sorted(sizes)]) if sizes else "–"
         options = ", ".join(f"{k} = {v}" for k, v in cell.data.options.items()) or "–"
-        divided = words.describe_splits(cell.splits, n)
-        rows.append(Row((dataset, cell.data.scaling, divided, held_out, options)))
+        how = words.describe_splits(cell.splits, n)
+        rows.append(Row((dataset, cell.data.scaling, how, held_out, options)))
     return rows

@@ -27,18 +27,18 @@ def span(interval: Interval | None, metric: PredictionMetric) -> str:
     return f"{metric.show(interval.low)} to {metric.show(interval.high)}"
 
 
-def describe_splits(splits: Splits, n_divisions: int) -> str:
-    """Say how rows were divided, and how often."""
+def describe_splits(splits: Splits, n_splits: int) -> str:
+    """Say how rows were split, and how often."""
     if splits.donor:
         return "the training part that the donor of the data made"
     if splits.folds is not None:
-        turns = -(-n_divisions // splits.folds)
+        turns = -(-n_splits // splits.folds)
         times = "once" if turns == 1 else f"{turns} times"
         return f"{splits.folds}-fold cross-validation, {times}, seeds from {splits.seed}"
     size = splits.train_size
     part = f"{size:.0%} of the rows train" if size < 1 else f"{int(size)} rows train"
     manner = "stratified" if splits.stratify else "not stratified"
-    return f"{count(n_divisions, 'split')}, {part}, {manner}, seeds from {splits.seed}"
+    return f"{count(n_splits, 'split')}, {part}, {manner}, seeds from {splits.seed}"
 
 
 def describe_dataset(table: ResultTable, dataset: str) -> str:
