@@ -276,12 +276,12 @@ def test_a_place_without_a_folder_is_refused_before_any_work(model, words, monke
     monkeypatch.setattr(comparing, "compare", no_work)
     monkeypatch.setattr(learning, "fit_model", no_work)
     monkeypatch.setattr(learning, "read_rows", no_work)
-    assert "must be a file in a folder that is there" in refused(*words)
+    assert "must be a file in an existing folder" in refused(*words)
 
 
 def test_a_folder_that_cannot_be_made_is_one_line():
     Path("f").touch()
-    words = "The folder f could not be made: File exists"
+    words = "The folder f could not be created: File exists"
     assert words in invoke("compare", "iris", *FAST, "--store", "f/s.sqlite", code=1).stderr
 
 

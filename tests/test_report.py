@@ -336,7 +336,7 @@ def test_candidates_are_shown_by_what_they_were_judged_by():
     by_folds, by_leaving_out = blocks("candidates", records)
     assert [row.cells for row in by_folds.rows] == [
         ("equal weights, unscaled", "0.200", "90.0", "chosen in 1 of 2"),
-        ("learned weights, scaled as is best", "0.300", "80.0", "chosen in 1 of 2"),
+        ("learned weights, best scaling", "0.300", "80.0", "chosen in 1 of 2"),
     ]
     assert by_folds.header[:3] == ("candidate", "log-loss", "accuracy %")
     assert by_leaving_out.rows[0].cells == (
@@ -493,7 +493,7 @@ def test_another_metric_is_what_the_page_judges_by(tmp_path):
     text = write_report(found, tmp_path / "r.html", metric="log_loss").read_text(encoding="utf-8")
     page = Page(text)
     results = page.all("section", id="results")[0]["text"]
-    assert "for log-loss, by which methods are judged; lower is better" in results
+    assert "for log-loss, the metric of the verdicts; lower is better" in results
     assert "y is clearly better than all others: log-loss 0.102" in page.all("main")[0]["text"]
     rows = [th["text"] for th in page.all("th", scope="row") if "table" in th["within"]]
     assert rows[:2] == ["y", "x"]
@@ -504,7 +504,7 @@ def test_another_metric_is_what_the_page_judges_by(tmp_path):
 
 def test_metrics_and_errors_are_explained(page):
     text = page.all("main")[0]["text"]
-    assert "The share of held-out rows whose class is predicted right." in text
+    assert "The share of held-out rows whose class is predicted correctly." in text
     error = page.all("section", id="regularization")[0]["text"]
     assert "every training row is left out once" in error
     assert "an error of 0.1 can go with an accuracy of 100 %" in error
@@ -552,7 +552,7 @@ def test_the_same_records_give_the_same_page_whatever_the_settings_of_matplotlib
 
 def test_what_cannot_be_written_is_refused_first(tmp_path):
     for path in (tmp_path / "none" / "r.html", tmp_path):
-        with pytest.raises(InvalidInputError, match="a file in a folder that is there"):
+        with pytest.raises(InvalidInputError, match="a file in an existing folder"):
             write_report(plain_records(), path)
     with pytest.raises(InvalidInputError, match="at least one record"):
         write_report([], tmp_path / "r.html")
@@ -579,7 +579,7 @@ def test_words_say_who_is_ahead_and_whether_it_means_anything():
     assert "x is clearly better than all others: accuracy 95.3 % (9" in sentence(x=good, y=bad)
     level = sentence(x=good, y=(0.94, 0.97, 0.94))
     assert "x has the best accuracy" in level
-    assert "the differences may be chance" in level
+    assert "the differences may be due to chance" in level
     mixed = sentence(x=good, y=(0.94, 0.97, 0.94), z=bad)
     assert mixed.endswith("Statistically tied: y. Clearly worse: z.")
     assert sentence(x=good, y=good) == (
@@ -587,7 +587,7 @@ def test_words_say_who_is_ahead_and_whether_it_means_anything():
     )
     for few in ([0.9], [0.9, 0.9]):  # nothing to judge by: one split, or no spread
         untold = sentence(x=few, y=[value - 0.25 for value in few])
-        assert "the splits cannot tell whether a difference is chance" in untold
+        assert "the splits cannot tell whether the differences are due to chance" in untold
     fixed = sentence(x=good, y=(0.94, 0.97, 0.94), z=[value - 0.5 for value in good])
     assert fixed.endswith("Statistically tied: y. Not tested: z.")
     four = sentence(**dict.fromkeys("abcd", good), e=(0.94, 0.97, 0.94))
@@ -661,11 +661,11 @@ def test_words_say_what_to_expect():
     rows = [row.cells for row in first_screen(summarize(found))["expected"]]
     assert rows == [
         ("accuracy", "91.0 %", f"{words.DEFAULT}, 95 % interval 87.7 to 94.3"),
-        ("without a model", "41.0 %", "accuracy of always the most frequent class"),
-        ("log-loss", "0.100", "the right class gets 90.5 %, as a geometric mean"),
+        ("baseline", "41.0 %", "accuracy of always predicting the most frequent class"),
+        ("log-loss", "0.100", "the true class has a probability of 90.5 %, as a geometric mean"),
     ]
     by_loss = [row.cells[:2] for row in first_screen(summarize(found, "log_loss"))["expected"]]
-    assert by_loss[:2] == [("log-loss", "0.100"), ("without a model", "1.000")]
+    assert by_loss[:2] == [("log-loss", "0.100"), ("baseline", "1.000")]
     assert first_screen(summarize([record("wine", "x", 0, None)]))["expected"] == []
 
 
@@ -682,8 +682,8 @@ def test_words_say_what_ranks_mean():
         return words.describe_ranking(rank_methods(table))
 
     assert "x has the best mean rank, 1.00, clearly better than all others" in ranked(15, 0.3)
-    assert "ranks do not differ more than by chance" in ranked(3, 0.0)
-    assert "y and z cannot be told from x (Nemenyi" in ranked(4, 0.3)
+    assert "the differences may be due to chance" in ranked(3, 0.0)
+    assert "y and z are not significantly worse than x (Nemenyi" in ranked(4, 0.3)
     assert ranked(1, 0.3) is None
 
 
@@ -823,7 +823,7 @@ def test_the_page_works_in_a_browser(report):
     with playwright.sync_playwright() as manager:
         browser = manager.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         try:
-            for width, scheme in ((390, "dark"), (1400, "light")):
+            for width, scheme in ((390, "dark"), (820, "light"), (1400, "light")):
                 check_in_browser(browser, report.as_uri(), width, scheme)
         finally:
             browser.close()
@@ -913,5 +913,5 @@ def test_sentences_about_several_data_sets_say_which():
     about = [each for each in screen["next"] if f"default, {words.DEFAULT}" in each]
     assert {each.partition(":")[0] for each in about} == {"wine", "iris"}
     alone = first_screen(summarize([each for each in found if each.cell.data.name == "wine"]))
-    assert alone["expected_title"] == "Expected of new rows"
+    assert alone["expected_title"] == "Expected on new rows"
     assert not [each for each in alone["next"] if each.startswith("wine")]

@@ -18,7 +18,7 @@ from discernel.compare.methods import (
     METHODS,
     fitting_jobs,
     method_name,
-    without_unfit,
+    without_unsuitable,
 )
 from discernel.compare.plan import Cell, Data, Method, Splits
 from discernel.compare.runner import run_cell
@@ -71,7 +71,7 @@ def test_unknown_methods_and_shares_are_refused():
         comparison_plan(Data("wine"), methods=["svm"])
     with pytest.raises(InvalidInputError, match=r"The metric must be one of 'accuracy'.*'f1'"):
         compare("wine", metric="f1")
-    with pytest.raises(InvalidInputError, match=r"must lie between 0 and 1. Got 1.5"):
+    with pytest.raises(InvalidInputError, match=r"must be between 0 and 1. Got 1.5"):
         comparison_plan(Data("wine"), train_size=1.5)
 
 
@@ -120,7 +120,7 @@ def dataset(y, X=None):
     ("rows", "words"),
     [
         (dataset(["x"] * 20 + ["y"]), r"at least two rows.* Class 'y' of 'mine' has 1\."),
-        (dataset([0.5, 1.5] * 10), "That of 'mine' is a quantity"),
+        (dataset([0.5, 1.5] * 10), "The target of 'mine' is numeric"),
     ],
 )
 def test_what_would_fail_in_every_split_is_refused(rows, words):
@@ -131,12 +131,12 @@ def test_what_would_fail_in_every_split_is_refused(rows, words):
 def test_of_few_rows_of_a_class_more_may_be_taken():
     y = ["x"] * 20 + ["y"] * 3
     check_splittable(dataset(y), len(y))
-    with pytest.raises(InvalidInputError, match=r"has 1\. .*, or take more of the rows\."):
+    with pytest.raises(InvalidInputError, match=r"has 1\. .*, or use more rows\."):
         check_splittable(dataset(y), 8)
 
 
 def unfit(y, *, named=False, **options):
-    plan, notes = without_unfit(
+    plan, notes = without_unsuitable(
         comparison_plan(Data("mine"), **options), np.asarray(y), len(y), named=named
     )
     return [method.name for method in plan.methods], notes
@@ -225,7 +225,7 @@ def test_a_comparison_by_another_metric_has_importances_too(table, tmp_path):
 def test_some_of_the_rows_are_taken_where_so_asked(table, tmp_path):
     data = file_data(table, rows=30)
     found = compare(data, n_splits=1, methods=["LDA"], store=tmp_path / "r.sqlite", n_jobs=1)
-    assert found.notes[1:] == ("takes 30 of the rows, drawn at random",)
+    assert found.notes[1:] == ("uses 30 rows, drawn at random",)
     assert len(found.records[0].result.predictions["y_true"]) == 6
 
 

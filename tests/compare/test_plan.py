@@ -117,13 +117,13 @@ def test_options_that_are_not_plain(value):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n": 0}, "at least one split and a training part"),
-        ({"train_size": 0.0}, "at least one split and a training part"),
-        ({"train_size": float("nan")}, "at least one split and a training part"),
-        ({"train_size": 2.5}, "a share below 1 or a whole number of rows"),
+        ({"n": 0}, "at least one split and at least one training row"),
+        ({"train_size": 0.0}, "at least one split and at least one training row"),
+        ({"train_size": float("nan")}, "at least one split and at least one training row"),
+        ({"train_size": 2.5}, "a fraction below 1 or an integer number of rows"),
         ({"folds": 1}, "folds must be None or at least 2"),
         ({"folds": 0}, "folds must be None or at least 2"),
-        ({"folds": 5, "donor": True}, "None where the donor made the split"),
+        ({"folds": 5, "donor": True}, "None if donor is True"),
         ({"seed": -1}, "seed must be from 0"),
     ],
 )

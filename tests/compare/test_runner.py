@@ -105,7 +105,7 @@ def when_it_waits(capfd):
     def begin(action):
         def watch():
             shown = ""
-            while "waits" not in shown:
+            while "waiting" not in shown:
                 time.sleep(0.02)
                 shown += capfd.readouterr().err
             said.append(shown)
@@ -146,7 +146,10 @@ def test_what_a_killed_run_left_is_taken_over_wherever_it_ran(store, when_it_wai
         thread = when_it_waits(lapse)
         assert run(plan, store, progress=True) == Summary(ran=3, found=0, elsewhere=0, failed=0)
         thread.join()
-    assert f"waits for 1 cell of {who}; a killed one's are taken over" in when_it_waits.said[0]
+    assert (
+        f"waiting for 1 cell of {who}; cells of a killed process are taken over"
+        in when_it_waits.said[0]
+    )
 
 
 def test_claims_are_renewed_while_cells_run(store, method):
@@ -227,8 +230,12 @@ def test_details_that_cannot_be_stored_are_a_failure(store, monkeypatch):
         (plan_of(LDA, Method("x", "ldaa")), InvalidInputError, "The kind of method must be one of"),
         (plan_of(LDA, datasets=(WINE, Data("wien"))), InvalidInputError, "Did you mean 'wine'"),
         (plan_of(LDA, datasets=(WINE, Data("feret"))), DataUnavailableError, "private"),
-        (plan_of(LDA, donor=True), InvalidInputError, "these have none"),
-        (plan_of(LDA, train_size=178), InvalidInputError, "'wine' must be one that can be split"),
+        (plan_of(LDA, donor=True), InvalidInputError, "this one has none"),
+        (
+            plan_of(LDA, train_size=178),
+            InvalidInputError,
+            "'wine' cannot be split as the plan says",
+        ),
         (
             plan_of(LDA, datasets=(Data("wine", options={"classes": [9]}),)),
             InvalidInputError,
@@ -329,7 +336,7 @@ def test_a_worker_that_dies(store):
 
     killer = threading.Thread(target=kill_a_worker)
     killer.start()
-    with pytest.raises(DiscernelError, match="A process that ran cells died"):
+    with pytest.raises(DiscernelError, match="A worker process died"):
         run(plan_of(LDA, n=2000), store, n_jobs=2)
     killer.join()
     assert rows(store.path, "running") == {}

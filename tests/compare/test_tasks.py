@@ -155,7 +155,7 @@ def test_an_unknown_option_is_refused():
 
 
 def test_no_split_of_the_donor():
-    with pytest.raises(InvalidInputError, match="these have none"):
+    with pytest.raises(InvalidInputError, match="this one has none"):
         load_split(cell(donor=True))
 
 

@@ -1,7 +1,7 @@
-"""Functions that fit a method to one split and predict its held-out rows, one per kind.
+"""Functions that fit a method to one split and predict its held-out rows, one per method kind.
 
-Each takes a split and the options of the method, which are plain data, and returns a `Result`
-whose predictions are ``y_pred`` and, where there are any, ``scores`` and ``probabilities``.
+Each takes a split and the options of the method (plain data) and returns a `Result`. Its
+predictions are ``y_pred`` and, if the method has them, ``scores`` and ``probabilities``.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from discernel.learn.learn import DEFAULT_REGULARIZATIONS
 
 #: Most training rows, and most held-out rows, whose coordinates are stored for a figure.
 _DRAWN = 150
-#: Scores of held-out rows, and the method of an estimator that returns them.
+#: Kinds of scores, and the estimator methods that return them.
 _SCORES = {"scores": "decision_function", "probabilities": "predict_proba"}
 
 
 def view_kernels(views: Mapping[str, slice]) -> list[Kernel]:
-    """Return the candidates without a learned metric: the automatic ones, or three a view."""
+    """Return candidate kernels without learned column scales: three per view, or defaults."""
     if not views:
         return as_kernels("auto")
     return [
@@ -52,24 +52,23 @@ def view_kernels(views: Mapping[str, slice]) -> list[Kernel]:
 
 
 def learner_kernels(views: Mapping[str, slice], criterion: str) -> Any:
-    """Return what a `MultipleKernelDiscriminant` is given for its kernels.
+    """Return the ``kernels`` parameter of a `MultipleKernelDiscriminant`.
 
-    ``"auto"`` stays a word, for which the estimator learns a metric. Not for equal weights, the
-    baseline in which nothing is learned, and not for several views, which have kernels of their
-    own.
+    With ``"auto"``, the estimator also learns column scales. Equal weights are the baseline that
+    learns nothing, and several views have their own kernels: both get a list of kernels.
 
     Parameters
     ----------
     views : dict of str to slice
-        The columns of each view; empty where there is one only.
+        The columns of each view; empty if there is only one.
     criterion : str
-        That of the estimator.
+        The criterion of the estimator.
     """
     return view_kernels(views) if views or criterion == "uniform" else "auto"
 
 
 def fit_and_predict(estimator: Any, split: TrainTestSplit) -> Result:
-    """Fit a classifier and predict the held-out rows, with scores and probabilities if it can."""
+    """Fit a classifier and predict the held-out rows, with scores and probabilities if any."""
     start = time.perf_counter()
     estimator.fit(split.X_train, split.y_train)
     fitted = time.perf_counter()
@@ -90,9 +89,9 @@ def fit_and_predict(estimator: Any, split: TrainTestSplit) -> Result:
 
 
 def fit_learner(estimator: MultipleKernelDiscriminant, split: TrainTestSplit) -> Result:
-    """Fit a learned kernel and predict, with all that a report shows of the kernel."""
+    """Fit a learned kernel and predict; the details are what a report shows of the kernel."""
     found = fit_and_predict(estimator, split)
-    # The names as given: resolved widths differ from one split to the next.
+    # Kernel names as given by the user: resolved widths differ from split to split.
     names, learned = given_names(estimator), estimator.learned_kernel_
     details = {
         "status": str(learned.status),
@@ -124,9 +123,9 @@ def fit_learner(estimator: MultipleKernelDiscriminant, split: TrainTestSplit) ->
 
 
 def _importances(estimator: MultipleKernelDiscriminant, split: TrainTestSplit) -> dict[str, float]:
-    """Return the importance of each column of the data to the default.
+    """Return the importance of each column of the data set to the default.
 
-    Those of other fits are not asked for: they would take about as long as a fit with few kernels.
+    Only the default has importances here: for other fits they take about as long as the fit.
     """
     importances = estimator.feature_importances_
     columns = split.columns or tuple(f"column {i}" for i in range(len(importances)))
@@ -163,13 +162,13 @@ def discriminant(split: TrainTestSplit, options: dict[str, Any]) -> Result:
 
 
 def single(split: TrainTestSplit, options: dict[str, Any]) -> Result:
-    """Fit the kernel and the λ of the best accuracy in fivefold cross-validation."""
+    """Fit the kernel and λ with the best accuracy in five-fold cross-validation."""
     y, given = split.y_train, view_kernels(split.views)
     grid = {
         "kernel": resolve_kernels(given, split.X_train),
         "regularization": DEFAULT_REGULARIZATIONS,
     }
-    # Statistics of the fit: leave-one-out was no better on any of five sets tried.
+    # Training statistics: leave-one-out was no better on any of five data sets tried.
     fisher = KernelDiscriminant(statistics="training")
     folds = StratifiedKFold(_n_folds(y), shuffle=True, random_state=split.seed)
     search = GridSearchCV(fisher, grid, cv=folds)
@@ -188,11 +187,10 @@ def _n_folds(y: NDArray[Any]) -> int:
 
 
 def svc_grid(split: TrainTestSplit, options: dict[str, Any]) -> Result:
-    """Search widths and C of an RBF SVM by fivefold cross-validation, as most people would.
+    """Search widths and C of an RBF SVM by five-fold cross-validation.
 
-    With ``probabilities``, the scores of the best one become probabilities by Platt's sigmoid of
-    cross-validated scores; the time of that is part of the fit. Its classes stay those of the
-    margins.
+    With ``probabilities``, Platt scaling on cross-validated scores adds probabilities, and its
+    time counts as fit time. Predicted classes remain those of the SVM.
     """
     X, y = split.X_train, split.y_train
     median = RBF().resolve(X).parameters["width"]
@@ -215,24 +213,24 @@ def svc_grid(split: TrainTestSplit, options: dict[str, Any]) -> Result:
 
 
 def classify(estimator: BaseEstimator, split: TrainTestSplit, options: dict[str, Any]) -> Result:
-    """Fit a copy of a classifier with other options, and the seed of the cell if it takes one."""
+    """Fit a clone of a classifier with given options and, if it has one, the split's seed."""
     seed = {"random_state": split.seed} if "random_state" in estimator.get_params() else {}
     return fit_and_predict(clone(estimator).set_params(**seed | options), split)
 
 
 class PeerClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier of another package; labels of any kind are encoded as integers for it.
+    """A classifier of another package, with labels of any kind encoded as integers.
 
     Parameters
     ----------
     package, maker : str
         The module to import, and the name of its class.
     options : dict
-        One thread and no output; all else is left at the defaults that its authors recommend.
+        Options for one thread and no output; all others keep the defaults of its authors.
     seed : str, default="random_state"
         The name of the parameter for the seed.
     tunes : bool, default=False
-        Whether its fit also takes validation rows and labels: a fifth of the training rows.
+        Whether its ``fit`` needs validation rows, for which a fifth of the training rows is used.
     random_state : int, default=0
         The seed.
 
