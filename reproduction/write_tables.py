@@ -1,9 +1,9 @@
-"""Every published table and figure that has public data, run again; ``docs/tables.md``.
+"""Reproduce every published table and figure with public data, and write ``docs/tables.md``.
 
-``python reproduction/write_tables.py 30`` runs 30 splits a table, or as many as the paper has
-where these are fewer; each result goes to a store that a second run goes on from
-(``discernel-results/reproduction.sqlite``). The page has every cell, ours beside theirs, and says
-how many agree within two standard errors or are better. ``render`` writes it from what is there.
+``python reproduction/write_tables.py 30`` runs 30 splits per table, or the number in the paper if
+that is smaller. Results are stored in ``discernel-results/reproduction.sqlite``, and a second run
+continues from there. The page compares every printed number with ours, and counts how many agree
+within two standard errors or are better. With ``render``, the page is written from stored results.
 """
 
 from __future__ import annotations

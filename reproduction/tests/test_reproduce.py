@@ -118,7 +118,7 @@ def test_pooled_numbers_take_the_place_of_values():
     "given", [{}, {"value": accuracy, "pooled": lambda of_data: [1.0]}], ids=["none", "both"]
 )
 def test_a_link_has_a_value_or_what_is_pooled(given):
-    with pytest.raises(InvalidInputError, match="either a value or what is pooled"):
+    with pytest.raises(InvalidInputError, match="either value or pooled"):
         Link("row", "column", "sonar", "K*", **given)
 
 

@@ -1,4 +1,4 @@
-"""Candidate kernels as plain data, as plans and stores keep them."""
+"""Candidate kernels from plain data, as in plans and stores."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from discernel.kernels import Kernel
 
 
 def make_kernels(spec: Any, split: TrainTestSplit) -> list[Kernel]:
-    """Return the candidate kernels that plain data stand for.
+    """Return candidate kernels from plain data.
 
     Parameters
     ----------
     spec : "auto" or list
-        ``"auto"`` as in the estimators, or three widths for each of several views; a list of
-        ``[family, parameters]``.
+        ``"auto"`` for the default kernels, or three widths per view if there are several views;
+        otherwise a list of ``[family, parameters]``.
     split : TrainTestSplit
-        Whose views are meant.
+        The split, for its views.
     """
     if spec == "auto":
         return view_kernels(split.views)

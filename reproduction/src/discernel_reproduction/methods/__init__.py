@@ -1,7 +1,7 @@
 """The papers' methods: one function per kind, as in `discernel.compare.fitting`.
 
-What learned kernels are compared with in every experiment is there, and runs here too. Kernels are
-written as ``["RBF", {"width": 1.0}]``.
+The methods of `discernel.compare.fitting` are included. Kernels are written as
+``["RBF", {"width": 1.0}]``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from discernel_reproduction.tasks import load_split
 
 __all__ = ["METHODS", "PAPERS"]
 
-#: From the kind of a method to what runs it.
+#: Functions that run methods, by kind.
 METHODS: dict[str, Callable[[TrainTestSplit, dict[str, Any]], Result]] = {
     **KINDS,
     "akfd": inductive.akfd,

@@ -1,4 +1,4 @@
-"""Methods of Pothin 2006: a kernel aligned with the labels, and machines trained on it."""
+"""Methods of Pothin 2006: a kernel aligned with the labels, and SVMs trained on it."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from discernel_reproduction.kernels import make_kernels
 
 
 class _Learned(NamedTuple):
-    """A combination of kernels: their factors, with parameters found, and the path to it.
+    """A learned combination of kernels: kernels with learned parameters, weights, and the path.
 
-    ``path`` holds pairs of an iteration and the kernel that it led to.
+    ``path`` contains pairs of an iteration and the kernel at that iteration.
     """
 
     kernels: Sequence[Kernel]
@@ -35,12 +35,12 @@ class _Learned(NamedTuple):
 
 
 def aligned(split: TrainTestSplit, options: dict[str, Any]) -> Result:
-    """Align a kernel with the labels, uncentred as in the paper, and train machines on it.
+    """Align a kernel with the labels, uncentred as in the paper, and train SVMs on it.
 
     Options: ``kernels``; ``method``, one of ``"first"``, the kernel with the largest alignment,
     ``"qp"``, ``"greedy"`` and ``"gradient"``, which moves the kernels' parameters too;
-    ``losses`` and ``C``, lists of what machines to train. Each machine's error in percent is a
-    metric, such as ``"l1, C=10"``; predictions are those of the first.
+    ``losses`` and ``C``, lists of the SVMs to train. The error of each SVM in percent is a metric,
+    such as ``"l1, C=10"``; predictions are those of the first.
     """
     kernels = make_kernels(options.pop("kernels"), split)
     start = time.perf_counter()
@@ -98,9 +98,9 @@ def _products(
 
 
 def _follow_gradient(kernels: list[Kernel], split: TrainTestSplit) -> _Learned:
-    """Move the parameters; stop and look at iterations 1, 2, 4, ... too.
+    """Optimize the kernel parameters; also record the kernels at iterations 1, 2, 4, ...
 
-    The search is the same every time, so stopping it early shows where it was.
+    The search is deterministic, so that stopping it early gives its intermediate states.
     """
     options: dict[str, Any] = {"centered": False, "step": 0.5, "epsilon": 1e-3, "tol": 1e-5}
     X, y = split.X_train, split.y_train
@@ -131,7 +131,7 @@ def _path(found: _Learned, split: TrainTestSplit) -> list[list[float]]:
 
 
 def _combination(kernels: Sequence[Kernel], weights: FloatArray) -> Kernel:
-    """Return Σ μ_i k_i of the kernels that carry weight, the largest μ_i being 1."""
+    """Return Σ μ_i k_i over the kernels with weight, scaled so that the largest μ_i is 1."""
     parts: list[Kernel] = [
         float(weight) * kernel
         for weight, kernel in zip(weights / weights.max(), kernels, strict=True)
@@ -153,11 +153,11 @@ def _align(kernel: Kernel, X: Any, y: Any) -> float:
 
 
 def alignment_seconds(split: TrainTestSplit, options: dict[str, Any]) -> Result:
-    """Time the two ways to weights, for a growing number of candidates.
+    """Measure the time of both methods for the weights, for several numbers of candidates.
 
-    Options: ``counts``, how many kernels; ``repeats``, 5 by default, of which the fastest counts.
-    The kernels are of the paper's families, with scales from a quarter to four times one. Their
-    matrices and inner products, which both ways share, are not counted. Metrics are seconds,
+    Options: ``counts``, the numbers of kernels; ``repeats``, 5 by default, of which the fastest
+    counts. The kernels are of the paper's families, with scales from 1/4 to 4. The time of kernel
+    matrices and inner products, which both methods need, is not included. Metrics are seconds,
     such as ``"greedy, 20"``.
     """
     counts, repeats = options.pop("counts"), int(options.pop("repeats", 5))

@@ -1,4 +1,4 @@
-"""Discriminants that see the training rows only, and the best single kernel."""
+"""Inductive discriminants, and the best single kernel."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from discernel_reproduction.kernels import make_kernels
 
 
 def discriminant(split: TrainTestSplit, options: dict[str, Any]) -> Result:
-    """Fit a `MultipleKernelDiscriminant`, with the automatic kernels where none are given."""
+    """Fit a `MultipleKernelDiscriminant`, with the default kernels if none are given."""
     if "kernels" not in options:
         return automatic(split, options)
     kernels = make_kernels(options.pop("kernels"), split)
@@ -90,10 +90,10 @@ def _extended(matrix: FloatArray) -> FloatArray:
 
 
 def kfd_grid(split: TrainTestSplit, options: dict[str, Any]) -> Result:
-    """Fit the kernel Fisher discriminant of Fung 2004 with the kernel and ν that validate best.
+    """Fit the kernel Fisher discriminant of Fung 2004, with kernel and ν by cross-validation.
 
     ``nus`` are the values of ν, by default 10^-3, ..., 10^12, and ``folds``, 10, the folds of the
-    cross-validation. Of pairs that are equally good, the first kernel and the smallest ν are taken.
+    cross-validation. In case of ties, the first kernel and the smallest ν are chosen.
     """
     kernels = make_kernels(options.pop("kernels", "auto"), split)
     nus, folds = options.pop("nus", list(NUS)), int(options.pop("folds", 10))

@@ -33,24 +33,24 @@ from discernel_reproduction.baselines.conformal_factor import factor_design
 
 #: The σ² of the paper: the mean squared distance, named, comes first.
 SQUARED_WIDTHS: tuple[Any, ...] = ("mean", 1e-4, 1e-3, 1e-2, 0.1, 1.0, 5.0, 10.0, 100.0, 1000.0)
-#: What classifies where nothing is asked for.
+#: The default classifier.
 _FINALS = {"k-NN k=1": {"n_neighbors": 1}}
-#: Folds in which something is chosen where leave-one-out would learn a kernel anew for every row.
+#: Number of folds, if leave-one-out would have to learn a kernel for every row.
 _FOLDS = 10
 
 
 @dataclass(frozen=True)
 class _Problem:
-    """All rows, standardised, those with labels first; and what is asked about them.
+    """All rows, standardized, with labelled rows first; and the classifiers to run.
 
     Attributes
     ----------
     X : ndarray of shape (n_rows, n_features)
-        The rows. All are given, so all have a say in the scaling.
+        The rows; all of them are used for scaling.
     codes : ndarray of shape (n_labelled,)
-        Classes of the labelled ones, as positions.
+        Classes of the labelled rows, as codes.
     kernels : list of RBF
-        One a width.
+        One per width.
     finals : dict of str to dict
         The classifiers.
     """
@@ -110,7 +110,7 @@ Fold: TypeAlias = tuple[FloatArray, FloatArray, NDArray[np.intp], NDArray[np.int
 def _run(
     split: TrainTestSplit, options: dict[str, Any], learn: Callable[[_Problem], Matrices]
 ) -> Result:
-    """Learn a kernel for every classifier, classify, and count."""
+    """Learn a kernel for every classifier, predict, and measure accuracies."""
     embed = bool(options.pop("embed", False))
     problem = _Problem.of(split, options)
     if options:
@@ -151,7 +151,7 @@ def _embedding(split: TrainTestSplit, matrix: FloatArray) -> dict[str, Any]:
 
 
 def _count(problem: _Problem, names: Iterable[str], folds: Iterable[Fold]) -> dict[str, int]:
-    """Return how many left-out rows each classifier gets right."""
+    """Return the number of correctly predicted held-out rows of each classifier."""
     right = dict.fromkeys(names, 0)
     for inside, across, train, test in folds:
         for name in right:
@@ -204,11 +204,11 @@ def leave_one_out(machine: SVC, gram: FloatArray, codes: NDArray[np.intp]) -> fl
     return float(np.mean(right))
 
 
-# ---- another spectrum ----------------------------------------------------------------------------
+# ---- learned spectra ----------------------------------------------------------------------------
 
 
 def separability(split: TrainTestSplit, options: dict[str, Any]) -> Result:
-    """Re-weigh the spectrum: by class separability, or with ``method="alignment"`` by that.
+    """Reweight the spectrum by class separability or, with ``method="alignment"``, by alignment.
 
     ``alpha``, 10⁴ by default, is the α of the former. Width and share of the trace are chosen on
     the labelled rows: for nearest neighbours by leave-one-out, as in `SeparabilityClassifier`; for
@@ -271,7 +271,7 @@ def _reweighted_fold(
     return inside @ inside.T, across @ inside.T, train, test
 
 
-# ---- a conformal factor --------------------------------------------------------------------------
+# ---- conformal kernels --------------------------------------------------------------------------
 
 
 def conformal(split: TrainTestSplit, options: dict[str, Any]) -> Result:

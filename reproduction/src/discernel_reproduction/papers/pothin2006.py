@@ -1,4 +1,4 @@
-"""Pothin and Richard (2006): kernels aligned with the labels, and machines trained on them."""
+"""Pothin and Richard (2006): kernels aligned with the labels, and SVMs trained on them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from discernel_reproduction.papers.common import metric
 from discernel_reproduction.reproduce import Link, Reproduction
 
 _DATA = Data("breast_cancer_wisconsin", "minmax")
-#: σ; why this one is said in the notes.
+#: σ; the notes give the reason for this value.
 _SIGMA = 0.5
 _KERNELS: dict[str, list[Any]] = {
     **{f"polynomial {q}": ["Polynomial", {"degree": q}] for q in (1, 2, 3, 4)},
@@ -71,9 +71,9 @@ def _table2_links() -> Iterator[Link]:
 def _best(
     methods: Sequence[Method], loss: str, *, alignment: bool = False
 ) -> Callable[[Sequence[Record]], Sequence[float]]:
-    """Return what takes the errors, or alignments, of the kernel and C with the least mean error.
+    """Return a function to the errors or alignments of the kernel and C with the least error.
 
-    As in the paper, which reports the cross-validated error that it chose by.
+    The paper also reports the cross-validated error that the choice is based on.
     """
 
     def take(records: Sequence[Record]) -> Sequence[float]:
@@ -111,7 +111,7 @@ def _table3_links() -> Iterator[Link]:
 
 
 def _seconds_figure(records: Sequence[Record]) -> Any:
-    """Draw the time that both ways to the weights take against the number of candidates."""
+    """Draw the times of both methods for the weights against the number of candidates."""
     (ax,) = make_axes(None)
     there = [record for record in records if record.result.error is None]
     for color, style, marker, way in zip(

@@ -80,7 +80,7 @@ def _lambda_plan(task: TableData) -> Plan:
 
 
 def _over_lambda(tasks: Sequence[TableData]) -> Any:
-    """Return what draws accuracy over λ, one panel a data set."""
+    """Return a function that draws accuracy against λ, one panel per data set."""
 
     def draw(records: Sequence[Record]) -> Any:
         from matplotlib.figure import Figure
@@ -137,7 +137,7 @@ def time_ratios(records: Sequence[Record]) -> Any:
     return figure
 
 
-# ---- what is run ---------------------------------------------------------------------------------
+# ---- reproductions -------------------------------------------------------------------------------
 
 _TIMES_NOTE = (
     "Only the caption of the figure is text: its bars were not read off. The paper leaves SDP out; "

@@ -1,6 +1,6 @@
-"""The data, kernels and methods of Ye, Ji and Chen (2008), and how their tables count.
+"""Data, kernels and methods of Ye, Ji and Chen (2008), and the units of their tables.
 
-What the paper leaves open was found from its own numbers; `OPEN` says so to the reader.
+Details that the paper does not give were inferred from its numbers; `OPEN` lists them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ N_KERNELS = len(TEN_WIDTHS)
 _KERNELS = gaussians(float(f"{width:.12g}") for width in np.sqrt(TEN_WIDTHS))
 _N_SPLITS = 30
 
-#: Splits of what takes minutes.
+#: Number of splits for methods that take minutes.
 FEW = 3
 
 OPEN = (
@@ -44,15 +44,15 @@ class TableData:
     Attributes
     ----------
     table : int
-        The number of its table.
+        Number of its table.
     label : str
-        What the paper calls it.
+        Name in the paper.
     data : Data
-        Its rows.
+        The data set.
     n_rows : int
-        How many there are.
+        Number of rows.
     train_size : float or int
-        The share that trains, or the number of rows.
+        Fraction or number of training rows.
     """
 
     table: int
