@@ -498,7 +498,7 @@ def test_another_metric_is_what_the_page_judges_by(tmp_path):
     rows = [th["text"] for th in page.all("th", scope="row") if "table" in th["within"]]
     assert rows[:2] == ["y", "x"]
     pairs = page.all("section", id="comparison")[0]["text"]
-    assert "Negative numbers: the method is better than x" in pairs
+    assert "Negative differences mean that the method is better than x" in pairs
     assert "−0.408" in pairs
 
 
@@ -506,8 +506,8 @@ def test_metrics_and_errors_are_explained(page):
     text = page.all("main")[0]["text"]
     assert "The share of held-out rows whose class is predicted correctly." in text
     error = page.all("section", id="regularization")[0]["text"]
-    assert "every training row is left out once" in error
-    assert "an error of 0.1 can go with an accuracy of 100 %" in error
+    assert "the class scores of every training row are predicted from the other rows" in error
+    assert "an error of 0.1 is possible with an accuracy of 100 %" in error
 
 
 def test_names_are_text_whatever_they_hold(tmp_path):
