@@ -21,7 +21,7 @@ from rich.text import Text
 
 from discernel.cli.shared import one_line_errors, out, say_where
 from discernel.cli.show import escape, plain_table
-from discernel.show.writing import check_place, write_file
+from discernel.show.writing import check_writable_path, write_file
 
 
 def measure(
@@ -45,7 +45,7 @@ def measure(
     """Measure how fast we are against others, all in this run."""
     with one_line_errors():
         if output is not None:
-            check_place("record", output)
+            check_writable_path("record", output)
         cases = bench.chosen_cases(names or ())
         past = None if against is None else bench.read_record(against)
         before = bench.environment()

@@ -20,9 +20,9 @@ from discernel.compare.machine import machine
 from discernel.compare.plan import Cell, Data, Method, Plan, Splits
 from discernel.compare.runner import run, run_cell
 from discernel.compare.store import Store
-from discernel.compare.tasks import divide
+from discernel.compare.tasks import load_split
 
-N_DIVISIONS = 5
+N_SPLITS = 5
 N_CELLS_OF_STORE = 10_000
 PLAN = Plan(
     "overhead",
@@ -33,7 +33,7 @@ PLAN = Plan(
         Method("SVM, grid", "svc_grid"),
         Method("LDA", "lda"),
     ),
-    Splits(n=N_DIVISIONS),
+    Splits(n=N_SPLITS),
 )
 
 
@@ -53,13 +53,13 @@ def whole_run(folder: Path) -> dict[str, float]:
     if any(record.result.error for record in records):
         sys.exit("A cell failed.")
     fitted = sum(r.result.seconds_fit + r.result.seconds_predict for r in records)
-    divided = sum(seconds_of(divide, cell) for cell in cells)
+    split = sum(seconds_of(load_split, cell) for cell in cells)
     return {
         "cells": len(cells),
         "wall_seconds": wall,
         "fit_and_predict_seconds": fitted,
-        "divide_seconds": divided,
-        "overhead_percent": 100.0 * (1.0 - (fitted + divided) / wall),
+        "divide_seconds": split,
+        "overhead_percent": 100.0 * (1.0 - (fitted + split) / wall),
     }
 
 
@@ -123,7 +123,7 @@ def main() -> None:
         results,
         datasets=[data.name for data in PLAN.datasets],
         methods=[method.name for method in PLAN.methods],
-        divisions=N_DIVISIONS,
+        splits=N_SPLITS,
         n_jobs=1,
     )
 

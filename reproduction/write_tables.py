@@ -1,9 +1,9 @@
-"""Every published table and figure that has public data, run again; ``docs/tables.md``.
+"""Reproduce every published table and figure with public data, and write ``docs/tables.md``.
 
-``python reproduction/write_tables.py 30`` runs 30 divisions a table, or as many as the paper has
-where these are fewer; each result goes to a store that a second run goes on from
-(``discernel-results/reproduction.sqlite``). The page has every cell, ours beside theirs, and says
-how many agree within two standard errors or are better. ``render`` writes it from what is there.
+``python reproduction/write_tables.py 30`` runs 30 splits per table, or the number in the paper if
+that is smaller. Results are stored in ``discernel-results/reproduction.sqlite``, and a second run
+continues from there. The page compares every printed number with ours, and counts how many agree
+within two standard errors or are better. With ``render``, the page is written from stored results.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ KINDS = ("accuracy and error", "weights", "other")
 VERDICTS = ("agrees", "better", "differs", "not judged", "not run")
 
 
-def run_all(n_divisions: int, store: Store, chosen: list[str]) -> None:
+def run_all(n_splits: int, store: Store, chosen: list[str]) -> None:
     for name in chosen or names():
-        found = reproduction(name).with_divisions(n_divisions)
+        found = reproduction(name).with_splits(n_splits)
         print(name, flush=True)
         reproduce(found, store, n_jobs=2, progress=True)
 
 
-def render(n_divisions: int, store: Store) -> None:
+def render(n_splits: int, store: Store) -> None:
     pages, results = [], []
     totals: Counter[tuple[str, str]] = Counter()
     reasons: Counter[tuple[str, str]] = Counter()
     for name in names():
-        found = reproduction(name).with_divisions(n_divisions)
+        found = reproduction(name).with_splits(n_splits)
         comparisons = compare(found, stored(found, store))
         counts = Counter((kind(each), each.verdict) for each in comparisons)
         totals += counts
@@ -58,7 +58,7 @@ def render(n_divisions: int, store: Store) -> None:
     lines = [
         "# The published tables, run again",
         "",
-        f"At most {n_divisions} divisions per table; the column says how many were run, and where "
+        f"At most {n_splits} splits per table; the column says how many were run, and where "
         "these are fewer than the paper's, margins are wider. Written by "
         "[a script](../write_tables.py); `discernel reproduce NAME` runs one of "
         "them. A cell agrees if both numbers are within two standard errors of each other, half a "
@@ -82,16 +82,16 @@ def render(n_divisions: int, store: Store) -> None:
     overall = {
         what: summary(Counter({k: v for k, v in totals.items() if k[0] == what})) for what in KINDS
     }
-    write_record(n_divisions, {"all": overall, "tables": results})
+    write_record(n_splits, {"all": overall, "tables": results})
     print("\n".join(lines[4 : len(lines) - len(pages)]))
 
 
-def write_record(n_divisions: int, results: dict[str, Any]) -> None:
+def write_record(n_splits: int, results: dict[str, Any]) -> None:
     """Write the counts that README and docs quote."""
     record = {
         "benchmark": "reproduction",
         "date": date.today().isoformat(),
-        "settings": {"divisions": n_divisions},
+        "settings": {"splits": n_splits},
         "machine": machine(),
         "results": results,
     }
@@ -133,12 +133,12 @@ def main() -> None:
     words = sys.argv[1:]
     only_render = "render" in words
     numbers = [int(word) for word in words if word.isdigit()]
-    n_divisions = numbers[0] if numbers else 30
+    n_splits = numbers[0] if numbers else 30
     STORE.parent.mkdir(exist_ok=True)
     with Store(STORE) as store:
         if not only_render:
-            run_all(n_divisions, store, [word for word in words if "-" in word])
-        render(n_divisions, store)
+            run_all(n_splits, store, [word for word in words if "-" in word])
+        render(n_splits, store)
 
 
 if __name__ == "__main__":

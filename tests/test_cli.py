@@ -199,7 +199,7 @@ def test_a_second_comparison_finds_what_was_run_and_a_report_needs_no_plan():
             ["predict", "plants.csv", "wine"],
             "must be a model that discernel.save or `discernel fit` wrote",
         ),
-        (["fit", "iris", "-o", "no/where"], "Make its folder"),
+        (["fit", "iris", "-o", "no/where"], "Create the folder"),
     ],
 )
 def test_what_a_user_can_mend_is_one_line_and_ends_with_1(table, words, message):
@@ -230,7 +230,7 @@ def test_a_method_that_failed_is_named_with_its_message():
         result = Result(metrics={"accuracy": accuracy} if accuracy else {}, error=error)
         cells = [Cell(Data("wine"), Method(name, name), Splits(n=2), i) for i in range(2)]
         records += [Record(cell, result, {}, "") for cell in cells]
-    plan, summary = comparison_plan(Data("wine"), n_divisions=2), Summary(4, 0, 0, 2)
+    plan, summary = comparison_plan(Data("wine"), n_splits=2), Summary(4, 0, 0, 2)
     console = Console(width=120, record=True, file=io.StringIO())
     show_comparison(console, Comparison(plan, load("wine"), (), summary, tuple(records)))
     shown = console.export_text()
@@ -271,11 +271,11 @@ def test_a_fit_says_what_to_expect_which_columns_matter_and_what_it_considered(t
     clf = model.pipeline[-1]
     expected = clf.expected_
     assert "plants  40 rows, 3 columns, 2 classes" in shown
-    assert "species: a 20 (50 %), b 20 (50 %)" in shown
+    assert "rows per class of species: a: 20 (50 %), b: 20 (50 %)" in shown
     assert re.search(rf"accuracy +{100 * expected.accuracy:.1f} %", shown)
     assert f"interval {100 * expected.low:.1f} to {100 * expected.high:.1f}" in shown
-    assert re.search(r"without a model +50.0 % +accuracy of always 'a'", shown)
-    assert re.search(rf"log-loss +{expected.log_loss:.3f} .*class sizes alone: 0.693", shown)
+    assert re.search(r"baseline +50.0 % +accuracy of always predicting 'a'", shown)
+    assert re.search(rf"log-loss +{expected.log_loss:.3f} .*class shares: 0.693", shown)
     shares, std = 100 * clf.feature_importances_, 100 * clf.feature_importances_std_
     for name, share, spread in zip(("size", "weight", "colour"), shares, std, strict=True):
         assert re.search(rf"{name} +{share:.1f} ± {spread:.1f} %", shown)
@@ -285,7 +285,7 @@ def test_a_fit_says_what_to_expect_which_columns_matter_and_what_it_considered(t
     assert re.search(r"chosen: (the smallest log-loss|simpler than)", shown)
     assert "certificate" in shown
     assert "leave-one-out error" not in shown
-    assert "share of what predictions lose without them, ± standard error" in shown
+    assert "share of the loss increase when a column is shuffled, ± standard error" in shown
 
 
 def test_the_reason_for_a_choice_is_the_true_one():
@@ -360,7 +360,7 @@ def test_a_fit_to_views_shows_weights_by_source_and_what_its_error_is(tmp_path):
     assert re.search(rf"right +\d.* ± .* % +{clf.kernel_weights_[3:].sum():.3f} ", shown)
     best = clf.learned_kernel_.considered[0]
     assert re.search(rf" {best.error:.3f} +{best.pull:.3f} .*← chosen", shown)
-    assert "Squared error of the class scores: 1 is that of knowing nothing" in shown
+    assert "Squared error of the class scores: 1 for a constant prediction" in shown
     assert "columns that matter" in shown
 
 

@@ -115,7 +115,7 @@ def test_csv_has_a_row_per_method_and_quiet_says_nothing():
     ("words", "message"),
     [
         (["--metric", "f1"], "The metric must be one of 'accuracy', 'balanced_accuracy'"),
-        (["--json", "no/where.json"], "The json must be a file in a folder that is there"),
+        (["--json", "no/where.json"], "The json must be a file in an existing folder"),
         (["--json", "a.html", "--report", "a.html"], "must be different files"),
         (["-m", "svm"], "The method must be one of 'discernel'"),
     ],

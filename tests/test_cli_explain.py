@@ -94,7 +94,7 @@ def test_rows_are_shown_with_their_cells():
     added = re.escape(f"{one['columns']['size']:+.2f}")
     assert re.search(rf"size = {one['cells']['size']:.4g} +{added} ", shown)
     assert f"log-odds for {one['predicted']!r}: {one['score']:.3g}" in shown
-    assert shown.count("training rows like it that speak for kind") == 2
+    assert shown.count("similar training rows that support kind") == 2
     assert all(len(line.rstrip()) <= 80 for line in shown.splitlines())
     first = invoke("explain", "t.skops", "t.csv").output
     assert first.count("predicted kind") == 3

@@ -103,7 +103,7 @@ def test_columns_that_a_file_does_not_have_are_named(capsys):
     [
         (["model.skops", "--to", "model.txt"], "must end with .onnx or .py"),
         (["model.skops", "--to", "scorer.py", "--float32"], "--float32 works with .onnx only"),
-        (["model.skops", "--to", "none/model.onnx"], "folder that is there"),
+        (["model.skops", "--to", "none/model.onnx"], "an existing folder"),
         (["none.skops", "--to", "model.onnx"], "Found no file at"),
     ],
 )

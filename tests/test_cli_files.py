@@ -106,7 +106,7 @@ def test_a_full_disk_leaves_the_old_model():
     found = limited("fit", "iris", "--criterion", "uniform", "-o", "old")
     assert found.returncode == 1
     assert found.stderr.count("\n") == 1
-    assert "error: old could not be written: File too large. What was there" in found.stderr
+    assert "error: old could not be written: File too large. An existing file is unchanged" in found.stderr
     assert Path("old").read_text() == "precious"
     assert os.listdir() == ["old"]
 
@@ -132,7 +132,7 @@ def test_a_full_disk_leaves_old_predictions_and_reports(model, monkeypatch):
 def store_bytes(tmp_path_factory):
     """A small store, as it is written."""
     path = tmp_path_factory.mktemp("store") / "results.sqlite"
-    plan = comparison_plan(Data("iris"), n_divisions=2, methods=["LDA", "plain average"])
+    plan = comparison_plan(Data("iris"), n_splits=2, methods=["LDA", "plain average"])
     with Store(path) as store:
         run(plan, store)
     return path.read_bytes()
@@ -276,12 +276,12 @@ def test_a_place_without_a_folder_is_refused_before_any_work(model, words, monke
     monkeypatch.setattr(comparing, "compare", no_work)
     monkeypatch.setattr(learning, "fit_model", no_work)
     monkeypatch.setattr(learning, "read_rows", no_work)
-    assert "must be a file in a folder that is there" in refused(*words)
+    assert "must be a file in an existing folder" in refused(*words)
 
 
 def test_a_folder_that_cannot_be_made_is_one_line():
     Path("f").touch()
-    words = "The folder f could not be made: File exists"
+    words = "The folder f could not be created: File exists"
     assert words in invoke("compare", "iris", *FAST, "--store", "f/s.sqlite", code=1).stderr
 
 

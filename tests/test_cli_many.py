@@ -51,7 +51,7 @@ def folder(request, tmp_path):
 def test_a_folder_is_fitted_and_predicted_in_chunks(folder):
     result = invoke("fit", folder, "-o", "m.model", "--target", "kind", "--drop", "id")
     assert "300 rows in chunks, 3 columns, 2 classes" in result.output
-    assert "expected of new rows" in result.output
+    assert "expected on new rows" in result.output
     model = read_model("m.model")
     assert model.schema.columns == ("a", "b", "town")
     assert model.pipeline[-1].model_.stream is None

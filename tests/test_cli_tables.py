@@ -266,7 +266,7 @@ def test_a_class_of_two_rows_is_fitted():
     rows = frame()[["size", "age", "ill"]]
     rows.loc[[3, 40], "ill"] = "rare"
     shown = invoke("fit", write(rows, "t.csv"), "-t", "ill", "-o", "t.skops").output
-    assert "rare 2 (2 %)" in shown
+    assert "rare: 2 (2 %)" in shown
     assert "probability_rare" in predicted("t.skops", "t.csv").columns
 
 

@@ -342,7 +342,7 @@ def test_bad_weights_are_refused(auto, rkda, wine):
         (lambda: KernelWeightsDisplay([1.0]).plot(max_bars=1), "at least 2. Got 1"),
         (lambda: KernelWeightsDisplay([1.0]).plot(spread="range"), "'quartiles', 'points'"),
         (lambda: KernelWeightsDisplay([1.0]).plot(by="view"), "'kernel', 'source'"),
-        (lambda: KernelWeightsDisplay([1.0]).plot(by="source"), "without any sources"),
+        (lambda: KernelWeightsDisplay([1.0]).plot(by="source"), "Got no sources"),
         (lambda: KernelWeightsDisplay([1.0], sources="ab"), "one source per kernel, here 1"),
         (lambda: KernelWeightsDisplay.from_estimators([]), "at least one estimator"),
         (lambda: KernelWeightsDisplay.from_estimators([auto, other]), "same candidate kernels"),
@@ -538,7 +538,7 @@ def test_the_chosen_stage_and_the_tolerance_are_named(rkda):
     chosen = [i for i, line in enumerate(display.gap_lines_) if line.get_alpha() is None]
     stages = {p.stage for p in rkda[-1].learned_kernel_.history if p.regularization == lam}
     assert set(chosen) == stages
-    assert legend_of(display.axes_[1]) == [f"chosen: λ = {format_number(lam)}", "asked for: 1e-5"]
+    assert legend_of(display.axes_[1]) == [f"chosen: λ = {format_number(lam)}", "requested: 1e-5"]
     assert [1e-5, 1e-5] in [list(line.get_ydata()) for line in display.axes_[1].lines]
 
 
@@ -642,9 +642,9 @@ def test_one_axes_has_the_weights_of_a_path(path):
 def test_bad_paths_are_refused(auto):
     for call, message in [
         (lambda: RegularizationPathDisplay.from_estimator(auto), "regularization='loo'.*'auto'"),
-        (lambda: RegularizationPathDisplay([1.0, 0.1], [0.5]), "one error a λ"),
+        (lambda: RegularizationPathDisplay([1.0, 0.1], [0.5]), "one error per λ"),
         (lambda: RegularizationPathDisplay([], []), "at least one"),
-        (lambda: RegularizationPathDisplay([1.0], [0.5], weights=[0.5]), "one row a λ"),
+        (lambda: RegularizationPathDisplay([1.0], [0.5], weights=[0.5]), "one row per λ"),
         (
             lambda: RegularizationPathDisplay([1.0], [0.5], weights=[[1.0]], kernel_names="ab"),
             "one name per kernel, here 1",

@@ -98,7 +98,8 @@ def test_what_was_considered_and_the_certificate_are_told(page, clf):
     assert clf.learned_kernel_.certificate in page.all("section", id="learning")[0]["text"]
     text = page.all("section", id="candidates")[0]["text"]
     assert text.count("← chosen") == 1
-    assert clf.learned_kernel_.describe().why_chosen in text
+    why = clf.learned_kernel_.describe().why_chosen
+    assert f"{why[:1].upper()}{why[1:]}." in text
     for each in clf.learned_kernel_.considered:
         assert f"{each.error:.3f}" in text
 
@@ -106,15 +107,15 @@ def test_what_was_considered_and_the_certificate_are_told(page, clf):
 def test_contributions_add_up_on_the_page(page):
     found = rows(page, "rows")
     numbers = [float(row[1].replace("−", "-")) for row in found[:4]]
-    assert [row[0] for row in found[:4]] == ["a typical row", "size", "colour", "score of the row"]
+    assert [row[0] for row in found[:4]] == ["typical row", "size", "colour", "score of the row"]
     assert sum(numbers[:3]) == pytest.approx(numbers[3])
     assert found[4:6] == [
         ["row 3", "0.875", "+0.500", "white"],
         ["row 4", "0.800", "−0.250", "red"],
     ]
     text = page.all("section", id="rows")[0]["text"]
-    assert "Training rows like it that speak for white" in text
-    assert "Training rows like it that speak against white" in text
+    assert "Similar training rows that support white" in text
+    assert "Similar training rows that oppose white" in text
     assert "row 7: predicted white, probability 90.0 %" in text
 
 
@@ -158,7 +159,7 @@ def test_names_are_text_whatever_they_hold(tmp_path):
 
 
 def test_what_is_no_model_or_no_place_is_refused(clf, tmp_path):
-    with pytest.raises(InvalidInputError, match="a file in a folder that is there"):
+    with pytest.raises(InvalidInputError, match="a file in an existing folder"):
         write_model_report(clf, tmp_path)
     with pytest.raises(InvalidInputError, match="one of discernel"):
         write_model_report(StandardScaler().fit(X), tmp_path / "m.html")

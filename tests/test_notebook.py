@@ -82,7 +82,7 @@ def test_what_auto_chose_from_is_shown_and_no_certificate_claimed():
     assert "cannot be ruled out" in learned.certificate
     plain = learn_kernel(GRAMS, Y, criterion="uniform")
     assert plain.certificate.startswith("No certificate needed")
-    assert "1 is that of knowing nothing" in html
+    assert "1 for a constant prediction" in html
     assert {name for name, _, _ in rows_of(html, "Kernels")} == {"kernel 0", "kernel 1"}
 
 
@@ -111,7 +111,7 @@ def test_a_fitted_estimator_shows_its_numbers_below_the_diagram(fitted):
     shown = rows_of(html, "Columns that matter")
     assert [(name, text) for name, text, _ in shown] == expected
     assert float(shown[1][2]) == pytest.approx(100 * sorted(shares)[-2] / shares.max(), abs=0.06)
-    assert "Expected of new rows" in html
+    assert "Expected on new rows" in html
     shown = rows_of(html, "Kernels")
     weights = sorted(fitted.kernel_weights_, reverse=True)[:10]
     if np.ptp(weights) > 1e-12:

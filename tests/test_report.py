@@ -29,13 +29,13 @@ from discernel.compare.report.tables import result_sections
 from discernel.compare.roc import mean_roc
 from discernel.compare.store import Record, Result
 from discernel.compare.tables import rank_methods, summarize
-from discernel.compare.tasks import divide
+from discernel.compare.tasks import load_split
 from discernel.exceptions import InvalidInputError, MissingExtraError
 from discernel.show import words as numbers
 from discernel.show.facts import Origin
 from discernel.show.svg import PALETTE, drawing, new_figure, to_svg
 
-N_DIVISIONS = 3
+N_SPLITS = 3
 HOSTILE = "<script>alert('x')</script>\"&$\\frac{"
 ERROR = "Traceback (most recent call last):\nValueError: two classes only, <b>got</b> 3"
 PATH = [[1.0, 0.6], [0.1, 0.2], [0.01, 0.3]]
@@ -97,7 +97,7 @@ def details(method, rng):
 
 
 def record(data, method, repetition, accuracy, **result):
-    cell = Cell(Data(data), Method(method, method), Splits(n=N_DIVISIONS), repetition)
+    cell = Cell(Data(data), Method(method, method), Splits(n=N_SPLITS), repetition)
     if accuracy is None:
         return Record(cell, Result(error=ERROR), MACHINE, "2026-01-02T03:04:05+00:00")
     given = {"metrics": {"accuracy": accuracy}, "seconds_fit": 0.02 * len(method)} | result
@@ -110,7 +110,7 @@ def full_records(names=("wine", "wdbc"), methods=("discernel", "rkda", "lda", "f
     found = []
     for data in names:
         for method in methods:
-            for i in range(N_DIVISIONS):
+            for i in range(N_SPLITS):
                 fails = method == "fdr" and data == names[0]
                 learns = method in ("discernel", "rkda")
                 accuracy = 0.95 - 0.2 * (method == "lda") + 0.01 * rng.random()
@@ -234,7 +234,7 @@ def test_figures_read_what_methods_write():
     source = "".join(map(inspect.getsource, (figures, learned, tables)))
     read = set(re.findall(r'details(?:\.get\(|\[)"(\w+)"', source))
     cell = Cell(Data("iris"), Method("discernel", "discriminant"), Splits(n=1), 0)
-    written = KINDS["discriminant"](divide(cell), {}).details
+    written = KINDS["discriminant"](load_split(cell), {}).details
     of_sources = {"sources"}  # only where there are several
     assert read - of_sources <= set(written)
     assert read == of_sources | {
@@ -252,7 +252,7 @@ def test_methods_write_columns_of_the_file_and_sources_of_kernels(tmp_path):
     lines = [f"{a + 2 * b},{c},{b}" for a, b, c in zip(rng.normal(size=60), y, colour, strict=True)]
     (tmp_path / "a.csv").write_text("\n".join(["size,colour=dark,class", *lines]))
     np.savez(tmp_path / "v.npz", left=rng.normal(size=(60, 2)) + y[:, None], right=y[:, None], y=y)
-    one = divide(cell_of(file_data(tmp_path / "a.csv", categorical=["colour=dark"])))
+    one = load_split(cell_of(file_data(tmp_path / "a.csv", categorical=["colour=dark"])))
     assert one.columns == ("size", *["colour=dark"] * 4)  # three values, and all others
     written = KINDS["discriminant"](one, {}).details
     clf = MultipleKernelDiscriminant().fit(one.as_read.X_train, one.y_train)
@@ -262,7 +262,7 @@ def test_methods_write_columns_of_the_file_and_sources_of_kernels(tmp_path):
         [each.strength, each.accuracy] for each in clf.learned_kernel_.considered
     ]
     assert "sources" not in written
-    two = KINDS["discriminant"](divide(cell_of(file_data(tmp_path / "v.npz"))), {})
+    two = KINDS["discriminant"](load_split(cell_of(file_data(tmp_path / "v.npz"))), {})
     assert "feature_importances" not in two.details
     assert two.details["sources"] == {name: name.partition(":")[0] for name in two.weights}
     assert set(two.details["sources"].values()) == {"left", "right"}
@@ -273,8 +273,8 @@ def cell_of(data):
 
 
 def test_nothing_is_learned_for_the_plain_average():
-    division = divide(cell_of(Data("iris")))
-    found = KINDS["discriminant"](division, {"criterion": "uniform"})
+    split = load_split(cell_of(Data("iris")))
+    found = KINDS["discriminant"](split, {"criterion": "uniform"})
     assert "feature_importances" not in found.details
     assert len(set(found.weights.values())) == 1
 
@@ -289,7 +289,7 @@ def values(block):
     return [row.value for row in block.rows]
 
 
-def test_importances_are_means_over_divisions_and_shared_by_methods_that_agree():
+def test_importances_are_means_over_splits_and_shared_by_methods_that_agree():
     rows = ({"a": 0.7, "b": 0.3}, {"a": 0.5, "b": 0.4, "c": 0.1})
     other = ({"a": 0.1, "b": 0.9}, {"a": 0.1, "b": 0.8, "c": 0.1})
     methods = (("discernel", rows), ("rkda", rows), ("loo", other), ("lda", ({}, {})))
@@ -306,7 +306,7 @@ def test_importances_are_means_over_divisions_and_shared_by_methods_that_agree()
     assert blocks("importances", records[-2:]) == []
 
 
-def test_weights_of_sources_are_sums_with_the_spread_over_divisions():
+def test_weights_of_sources_are_sums_with_the_spread_over_splits():
     sources = {"sources": {"a: x": "a", "a: y": "a", "b: x": "b"}}
     weights = [[0.5, 0.3, 0.2], [0.1, 0.3, 0.6], [0.2, 0.0, 0.8]]
     records = [
@@ -336,7 +336,7 @@ def test_candidates_are_shown_by_what_they_were_judged_by():
     by_folds, by_leaving_out = blocks("candidates", records)
     assert [row.cells for row in by_folds.rows] == [
         ("equal weights, unscaled", "0.200", "90.0", "chosen in 1 of 2"),
-        ("learned weights, scaled as is best", "0.300", "80.0", "chosen in 1 of 2"),
+        ("learned weights, best scaling", "0.300", "80.0", "chosen in 1 of 2"),
     ]
     assert by_folds.header[:3] == ("candidate", "log-loss", "accuracy %")
     assert by_leaving_out.rows[0].cells == (
@@ -350,7 +350,7 @@ def test_the_page_says_that_weights_are_no_importances(page):
         assert "not how important its columns are" in section["text"]
 
 
-def test_errors_are_means_at_the_lambdas_that_every_division_tried():
+def test_errors_are_means_at_the_lambdas_that_every_split_tried():
     paths = (
         [[1.0, 0.6], [0.1, 0.2], [0.01, 0.3]],
         [[1.0, 0.8], [0.01, 0.5], [0.001, 0.7]],
@@ -488,26 +488,26 @@ def test_another_metric_is_what_the_page_judges_by(tmp_path):
     found = [
         record("wine", method, i, 0.9, metrics={"accuracy": 0.9, "log_loss": loss * (1 + i / 50)})
         for method, loss in (("x", 0.5), ("y", 0.1))
-        for i in range(N_DIVISIONS)
+        for i in range(N_SPLITS)
     ]
     text = write_report(found, tmp_path / "r.html", metric="log_loss").read_text(encoding="utf-8")
     page = Page(text)
     results = page.all("section", id="results")[0]["text"]
-    assert "for log-loss, by which methods are judged; lower is better" in results
+    assert "for log-loss, the metric of the verdicts; lower is better" in results
     assert "y is clearly better than all others: log-loss 0.102" in page.all("main")[0]["text"]
     rows = [th["text"] for th in page.all("th", scope="row") if "table" in th["within"]]
     assert rows[:2] == ["y", "x"]
     pairs = page.all("section", id="comparison")[0]["text"]
-    assert "Negative numbers: the method is better than x" in pairs
+    assert "Negative differences mean that the method is better than x" in pairs
     assert "−0.408" in pairs
 
 
 def test_metrics_and_errors_are_explained(page):
     text = page.all("main")[0]["text"]
-    assert "The share of held-out rows whose class is predicted right." in text
+    assert "The share of held-out rows whose class is predicted correctly." in text
     error = page.all("section", id="regularization")[0]["text"]
-    assert "every training row is left out once" in error
-    assert "an error of 0.1 can go with an accuracy of 100 %" in error
+    assert "the class scores of every training row are predicted from the other rows" in error
+    assert "an error of 0.1 is possible with an accuracy of 100 %" in error
 
 
 def test_names_are_text_whatever_they_hold(tmp_path):
@@ -552,7 +552,7 @@ def test_the_same_records_give_the_same_page_whatever_the_settings_of_matplotlib
 
 def test_what_cannot_be_written_is_refused_first(tmp_path):
     for path in (tmp_path / "none" / "r.html", tmp_path):
-        with pytest.raises(InvalidInputError, match="a file in a folder that is there"):
+        with pytest.raises(InvalidInputError, match="a file in an existing folder"):
             write_report(plain_records(), path)
     with pytest.raises(InvalidInputError, match="at least one record"):
         write_report([], tmp_path / "r.html")
@@ -579,15 +579,15 @@ def test_words_say_who_is_ahead_and_whether_it_means_anything():
     assert "x is clearly better than all others: accuracy 95.3 % (9" in sentence(x=good, y=bad)
     level = sentence(x=good, y=(0.94, 0.97, 0.94))
     assert "x has the best accuracy" in level
-    assert "the differences may be chance" in level
+    assert "the differences may be due to chance" in level
     mixed = sentence(x=good, y=(0.94, 0.97, 0.94), z=bad)
     assert mixed.endswith("Statistically tied: y. Clearly worse: z.")
     assert sentence(x=good, y=good) == (
         "On wine both methods have the same mean accuracy: 95.3 % (93.4 to 97.2)."
     )
-    for few in ([0.9], [0.9, 0.9]):  # nothing to judge by: one division, or no spread
+    for few in ([0.9], [0.9, 0.9]):  # nothing to judge by: one split, or no spread
         untold = sentence(x=few, y=[value - 0.25 for value in few])
-        assert "the splits cannot tell whether a difference is chance" in untold
+        assert "the splits cannot tell whether the differences are due to chance" in untold
     fixed = sentence(x=good, y=(0.94, 0.97, 0.94), z=[value - 0.5 for value in good])
     assert fixed.endswith("Statistically tied: y. Not tested: z.")
     four = sentence(**dict.fromkeys("abcd", good), e=(0.94, 0.97, 0.94))
@@ -661,11 +661,11 @@ def test_words_say_what_to_expect():
     rows = [row.cells for row in first_screen(summarize(found))["expected"]]
     assert rows == [
         ("accuracy", "91.0 %", f"{words.DEFAULT}, 95 % interval 87.7 to 94.3"),
-        ("without a model", "41.0 %", "accuracy of always the most frequent class"),
-        ("log-loss", "0.100", "the right class gets 90.5 %, as a geometric mean"),
+        ("baseline", "41.0 %", "accuracy of always predicting the most frequent class"),
+        ("log-loss", "0.100", "the true class has a probability of 90.5 %, as a geometric mean"),
     ]
     by_loss = [row.cells[:2] for row in first_screen(summarize(found, "log_loss"))["expected"]]
-    assert by_loss[:2] == [("log-loss", "0.100"), ("without a model", "1.000")]
+    assert by_loss[:2] == [("log-loss", "0.100"), ("baseline", "1.000")]
     assert first_screen(summarize([record("wine", "x", 0, None)]))["expected"] == []
 
 
@@ -682,12 +682,12 @@ def test_words_say_what_ranks_mean():
         return words.describe_ranking(rank_methods(table))
 
     assert "x has the best mean rank, 1.00, clearly better than all others" in ranked(15, 0.3)
-    assert "ranks do not differ more than by chance" in ranked(3, 0.0)
-    assert "y and z cannot be told from x (Nemenyi" in ranked(4, 0.3)
+    assert "the differences may be due to chance" in ranked(3, 0.0)
+    assert "y and z are not significantly worse than x (Nemenyi" in ranked(4, 0.3)
     assert ranked(1, 0.3) is None
 
 
-def test_words_warn_of_few_divisions():
+def test_words_warn_of_few_splits():
     def warning(n):
         found = [record("wine", method, i, 0.9) for method in "xy" for i in range(n)]
         return words.describe_power(summarize(found))
@@ -725,7 +725,7 @@ def test_words_for_numbers():
 def test_roc_curves_are_averaged_vertically():
     rng = np.random.default_rng(1)
     found = []
-    for i in range(N_DIVISIONS):
+    for i in range(N_SPLITS):
         predictions = two_class_predictions(rng)
         predictions["scores"] = predictions["scores"].round(i)  # with many ties, and few
         found.append(record("a", "x", i, 0.9, predictions=predictions))
@@ -823,7 +823,7 @@ def test_the_page_works_in_a_browser(report):
     with playwright.sync_playwright() as manager:
         browser = manager.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         try:
-            for width, scheme in ((390, "dark"), (1400, "light")):
+            for width, scheme in ((390, "dark"), (820, "light"), (1400, "light")):
                 check_in_browser(browser, report.as_uri(), width, scheme)
         finally:
             browser.close()
@@ -913,5 +913,5 @@ def test_sentences_about_several_data_sets_say_which():
     about = [each for each in screen["next"] if f"default, {words.DEFAULT}" in each]
     assert {each.partition(":")[0] for each in about} == {"wine", "iris"}
     alone = first_screen(summarize([each for each in found if each.cell.data.name == "wine"]))
-    assert alone["expected_title"] == "Expected of new rows"
+    assert alone["expected_title"] == "Expected on new rows"
     assert not [each for each in alone["next"] if each.startswith("wine")]

@@ -7,7 +7,7 @@ import stat
 import pytest
 
 from discernel.exceptions import FileWriteError, InvalidInputError
-from discernel.show.writing import check_place, csv_text, refuse_same_file, write_file
+from discernel.show.writing import check_writable_path, csv_text, refuse_same_file, write_file
 
 
 @pytest.fixture
@@ -87,10 +87,12 @@ def test_what_is_no_file_is_written_to():
 
 
 def test_places_without_a_folder_are_refused(tmp_path):
-    check_place("page", tmp_path / "page.html")
+    check_writable_path("page", tmp_path / "page.html")
     for path in (tmp_path, tmp_path / "none" / "page.html"):
-        with pytest.raises(InvalidInputError, match="The page must be a file in a folder"):
-            check_place("page", path)
+        with pytest.raises(
+            InvalidInputError, match="The page must be a file in an existing folder"
+        ):
+            check_writable_path("page", path)
 
 
 def test_two_names_of_one_file_are_refused(tmp_path, old):

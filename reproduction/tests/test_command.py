@@ -79,4 +79,4 @@ def test_what_a_user_can_mend_is_one_line():
     assert "must be one of" in invoke("kim2007", code=1).stderr
     Path("f").touch()
     found = invoke("yeung2006-figure1", "--store", "f/s.sqlite", code=1)
-    assert "The folder f could not be made: File exists" in found.stderr
+    assert "The folder f could not be created: File exists" in found.stderr

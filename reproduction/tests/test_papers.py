@@ -17,7 +17,7 @@ from discernel.compare.plan import Cell, Data, Method, Splits
 from discernel.compare.roc import mean_roc
 from discernel.compare.runner import run_cell
 from discernel.compare.store import Store
-from discernel.compare.tasks import Division
+from discernel.compare.tasks import TrainTestSplit
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Linear
 from discernel.papers.separability.spectrum_choice import SHARES
@@ -28,7 +28,7 @@ from discernel_reproduction.methods.inductive import kfd_grid
 from discernel_reproduction.methods.transductive import leave_one_out
 from discernel_reproduction.papers.common import auc
 from discernel_reproduction.reproduce import compare, names, reproduce, reproduction, stored
-from discernel_reproduction.tasks import divide
+from discernel_reproduction.tasks import load_split
 
 mpl.use("Agg")
 
@@ -74,7 +74,7 @@ def case(kind, options=None, repetition=0):
 
 def outcome(kind, options=None):
     cell = case(kind, options)
-    return METHODS[kind](divide(cell), dict(cell.method.options)), divide(cell)
+    return METHODS[kind](load_split(cell), dict(cell.method.options)), load_split(cell)
 
 
 # ---- every kind ----------------------------------------------------------------------------------
@@ -102,10 +102,10 @@ def test_each_kind_classifies_and_can_be_stored(kind, tmp_path):
 
 @pytest.mark.parametrize("kind", ["akfd", "kfd_grid", "single", "discriminant"])
 def test_weights_and_scores_are_kept_where_there_are_any(kind):
-    found, division = outcome(kind)
+    found, split = outcome(kind)
     assert list(found.weights) == [RBF(width=2.0).name, RBF(width=8.0).name]
     assert sum(found.weights.values()) == pytest.approx(1.0)
-    second = np.unique(division.y_train)[1]
+    second = np.unique(split.y_train)[1]
     np.testing.assert_array_equal(
         found.predictions["y_pred"] == second, found.predictions["scores"] > 0
     )
@@ -128,7 +128,7 @@ def test_kfd_grid_is_the_best_pair_by_plain_normal_equations():
     """Fung04, Eq. (14): (HᵀH + I/ν)[v; γ] = Hᵀd with H = [K, −e], sign(K(x)v − γ)."""
     X, y = load_breast_cancer(return_X_y=True)
     X = scale(X)
-    division = Division(X[:120], X[120:200], y[:120], y[120:200], seed=3)
+    split = TrainTestSplit(X[:120], X[120:200], y[:120], y[120:200], seed=3)
     kernels, nus = [Linear(), RBF(gamma=0.01)], [1e-3, 1.0, 1e3]
 
     def predict(kernel, nu, A, labels, B):
@@ -148,15 +148,15 @@ def test_kfd_grid_is_the_best_pair_by_plain_normal_equations():
     }
     best, nu = max(accuracy, key=accuracy.get)
     spec = [["Linear", {}], ["RBF", {"gamma": 0.01}]]
-    found = kfd_grid(division, {"kernels": spec, "nus": nus, "folds": 3})
+    found = kfd_grid(split, {"kernels": spec, "nus": nus, "folds": 3})
     assert found.details["nu"] == nu
     assert found.weights[kernels[best].name] == 1.0
     expected = predict(kernels[best], nu, X[:120], y[:120], X[120:200])
     np.testing.assert_allclose(found.predictions["scores"], expected, rtol=1e-6, atol=1e-8)
 
 
-def test_fung_table1_on_one_division(paper_data, tmp_path):
-    found = one_data_set(reproduction("fung2004-table1").with_divisions(1), "bupa")
+def test_fung_table1_on_one_split(paper_data, tmp_path):
+    found = one_data_set(reproduction("fung2004-table1").with_splits(1), "bupa")
     with Store(tmp_path / "results.sqlite") as store:
         cells = {each.cell.column: each for each in reproduce(found, store)}
         assert all(
@@ -166,7 +166,7 @@ def test_fung_table1_on_one_division(paper_data, tmp_path):
             )
         )
     assert all(55.0 < cells[method].ours < 80.0 for method in ("A-KFD", "KFD + kernel tuning"))
-    assert cells["p-value"].verdict == "not run"  # of one division there is none
+    assert cells["p-value"].verdict == "not run"  # of one split there is none
 
 
 def one_data_set(found, name):
@@ -182,9 +182,9 @@ def one_data_set(found, name):
 # ---- Kim 2006 ------------------------------------------------------------------------------------
 
 
-def test_kim_table1_and_figure1_on_two_divisions(paper_data, tmp_path):
-    table = one_data_set(reproduction("kim2006-table1").with_divisions(2), "sonar")
-    curves = reproduction("kim2006-figure1").with_divisions(2)
+def test_kim_table1_and_figure1_on_two_splits(paper_data, tmp_path):
+    table = one_data_set(reproduction("kim2006-table1").with_splits(2), "sonar")
+    curves = reproduction("kim2006-figure1").with_splits(2)
     with Store(tmp_path / "results.sqlite") as store:
         cells = reproduce(table, store)
         n_cells = len(store.finished())
@@ -209,10 +209,10 @@ def test_kim_table1_and_figure1_on_two_divisions(paper_data, tmp_path):
 
 @pytest.fixture(scope="module")
 def unit_rows():
-    """A division of wdbc with features in [0, 1]."""
+    """A split of wdbc with features in [0, 1]."""
     X, y = load_breast_cancer(return_X_y=True)
     X = (X - X.min(axis=0)) / np.ptp(X, axis=0)
-    return Division(X[:150], X[150:250], y[:150], y[150:250])
+    return TrainTestSplit(X[:150], X[150:250], y[:150], y[150:250])
 
 
 def aligned(kernel, X, y):
@@ -238,7 +238,7 @@ def test_alignments_are_those_of_the_definition(unit_rows):
 
 
 def align_kernels_of(spec):
-    return make_kernels(spec, Division(*[np.zeros((1, 1))] * 4))
+    return make_kernels(spec, TrainTestSplit(*[np.zeros((1, 1))] * 4))
 
 
 def test_the_ways_to_align_come_in_the_order_of_the_paper(unit_rows):
@@ -260,9 +260,9 @@ def test_the_ways_to_align_come_in_the_order_of_the_paper(unit_rows):
     np.testing.assert_allclose(path[:, 1], [history[int(i)] for i in path[:, 0]])
 
 
-def test_pothin_table2_and_figures_on_few_divisions(paper_data, tmp_path):
+def test_pothin_table2_and_figures_on_few_splits(paper_data, tmp_path):
     table2, figure1, figure2 = (
-        reproduction(f"pothin2006-{place}").with_divisions(1)
+        reproduction(f"pothin2006-{place}").with_splits(1)
         for place in ("table2", "figure1", "figure2")
     )
     with Store(tmp_path / "results.sqlite") as store:
@@ -321,9 +321,9 @@ def test_leave_one_out_by_support_vectors_is_leave_one_out(C):
 
 def transductive(kind, **options):
     cell = Cell(Data("wine", "none"), Method(kind, kind), Splits(train_size=0.2), 0)
-    division = divide(cell)
-    X = scale(np.concatenate([division.X_train, division.X_test]))
-    return METHODS[kind](division, options), division, X
+    split = load_split(cell)
+    X = scale(np.concatenate([split.X_train, split.X_test]))
+    return METHODS[kind](split, options), split, X
 
 
 def test_widths_are_in_units_of_squares_and_the_mean_is_that_of_all_pairs():
@@ -336,10 +336,10 @@ def test_widths_are_in_units_of_squares_and_the_mean_is_that_of_all_pairs():
 def test_machines_have_the_share_that_validates_best(method):
     """The slow way: every share re-weighed from the matrix itself, in every fold."""
     finals = {"SVM C=100": {"C": 100.0}}
-    found, division, X = transductive(
+    found, split, X = transductive(
         "separability", method=method, squared_widths=[25.0], finals=finals
     )
-    K, y, n = RBF(width=5.0)(X), division.y_train, len(division.y_train)
+    K, y, n = RBF(width=5.0)(X), split.y_train, len(split.y_train)
 
     def marked(rows):
         labels = np.full(len(X), -1)
@@ -350,7 +350,7 @@ def test_machines_have_the_share_that_validates_best(method):
         return reweigh_spectrum(K, marked(rows), method=method, share=share).matrix
 
     n_folds = min(10, np.bincount(y).min())
-    folds = list(StratifiedKFold(n_folds, shuffle=True, random_state=division.seed).split(y, y))
+    folds = list(StratifiedKFold(n_folds, shuffle=True, random_state=split.seed).split(y, y))
     right = []
     for share in SHARES:
         hits = 0
@@ -366,9 +366,9 @@ def test_machines_have_the_share_that_validates_best(method):
 
 def test_a_conformal_kernel_on_all_rows_is_that_of_the_transformer():
     finals = {"SVM C=100": {"C": 100.0}}
-    found, division, X = transductive("conformal", squared_widths=[25.0], finals=finals)
-    n, y = len(division.y_train), division.y_train
-    slow = ConformalKernelTransformer(RBF(width=5.0), random_state=division.seed).fit(X[:n], y)
+    found, split, X = transductive("conformal", squared_widths=[25.0], finals=finals)
+    n, y = len(split.y_train), split.y_train
+    slow = ConformalKernelTransformer(RBF(width=5.0), random_state=split.seed).fit(X[:n], y)
     svm = SVC(kernel="precomputed", C=100.0).fit(slow.transform(X[:n]), y)
     np.testing.assert_array_equal(found.predictions["y_pred"], svm.predict(slow.transform(X[n:])))
 
@@ -377,8 +377,8 @@ def with_options(methods, **options):
     return tuple(replace(method, options={**method.options, **options}) for method in methods)
 
 
-def test_yeung_table4_on_one_division(tmp_path):
-    full = reproduction("yeung2006-table4").with_divisions(1)
+def test_yeung_table4_on_one_split(tmp_path):
+    full = reproduction("yeung2006-table4").with_splits(1)
     finals = {"k-NN k=1": {"n_neighbors": 1}, "k-NN k=3": {"n_neighbors": 3}}
     plan = full.plans[0]
     methods = with_options(plan.methods, finals=finals, squared_widths=["mean", 5.0])
@@ -418,10 +418,10 @@ def spread(details):
 
 
 def test_the_toy_has_the_sizes_that_the_paper_states():
-    division = divide(Cell(Data("five_groups", "none"), Method("", "lda"), Splits(1, 0.1), 0))
-    y = np.concatenate([division.y_train, division.y_test])
+    split = load_split(Cell(Data("five_groups", "none"), Method("", "lda"), Splits(1, 0.1), 0))
+    y = np.concatenate([split.y_train, split.y_test])
     assert np.bincount(y).tolist() == [200, 200, 100]
-    assert np.bincount(division.y_train).tolist() == [20, 20, 10]
+    assert np.bincount(split.y_train).tolist() == [20, 20, 10]
 
 
 def test_nothing_is_compared_before_it_is_run():

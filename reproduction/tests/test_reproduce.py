@@ -54,13 +54,13 @@ def records(values, **options):
 
 
 def kim(**options):
-    """Return a reproduction with one link, to the 84.4 % of sonar, a mean of 100 divisions."""
+    """Return a reproduction with one link, to the 84.4 % of sonar, a mean of 100 splits."""
     link = Link("Sonar (208, 60)", "K*", "sonar", "K*", accuracy)
     return Reproduction("kim2006-table1", links=(replace(link, **options),))
 
 
 def yeung(**options):
-    """Return a reproduction with one link, to the 92.42 ± 0.07 of wdbc, a mean of 10 divisions."""
+    """Return a reproduction with one link, to the 92.42 ± 0.07 of wdbc, a mean of 10 splits."""
     link = Link("RBF", "20%, k-NN k=1", "wdbc", "RBF", accuracy)
     return Reproduction("yeung2006-table3", links=(link,), **options)
 
@@ -68,7 +68,7 @@ def yeung(**options):
 # ---- comparing -----------------------------------------------------------------------------------
 
 
-def test_means_and_errors_are_those_of_the_divisions():
+def test_means_and_errors_are_those_of_the_splits():
     values = [80.0, 84.0, 85.0, 91.0]
     (found,) = compare(kim(), records(values))
     assert found.ours == pytest.approx(np.mean(values))
@@ -92,7 +92,7 @@ def test_records_of_other_places_and_failures_do_not_count():
     assert found.n == 0
 
 
-def test_one_division_is_not_judged():
+def test_one_split_is_not_judged():
     (found,) = compare(kim(), records([20.0]))
     assert found.verdict == "not judged"
     assert np.isnan(found.error)
@@ -118,7 +118,7 @@ def test_pooled_numbers_take_the_place_of_values():
     "given", [{}, {"value": accuracy, "pooled": lambda of_data: [1.0]}], ids=["none", "both"]
 )
 def test_a_link_has_a_value_or_what_is_pooled(given):
-    with pytest.raises(InvalidInputError, match="either a value or what is pooled"):
+    with pytest.raises(InvalidInputError, match="either value or pooled"):
         Link("row", "column", "sonar", "K*", **given)
 
 
@@ -149,19 +149,19 @@ def test_less_is_better_of_errors_and_nothing_is_of_counts():
     assert judge(1.0, 0.0, count, 0.0, 0) == "differs"
 
 
-def test_the_published_error_is_ours_over_their_divisions_where_none_is_printed():
-    # 84.4 of 100 divisions. Ours: spread 2, error 1 for n = 4; theirs 0.2; margin 2.04 + 0.05.
+def test_the_published_error_is_ours_over_their_splits_where_none_is_printed():
+    # 84.4 of 100 splits. Ours: spread 2, error 1 for n = 4; theirs 0.2; margin 2.04 + 0.05.
     spread = 2.0 * np.array([-1, -1, 1, 1]) / np.std([-1, -1, 1, 1], ddof=1)
     for shift, verdict in ((2.08, "agrees"), (2.10, "better"), (-2.10, "differs")):
         (found,) = compare(kim(), records(84.4 + shift + spread))
         assert found.verdict == verdict
-    one_division = replace(kim(), n_published=1)  # theirs is then 2, and the margin 4.47 + 0.05
+    one_split = replace(kim(), n_published=1)  # theirs is then 2, and the margin 4.47 + 0.05
     for shift, verdict in ((4.5, "agrees"), (4.54, "better")):
-        (found,) = compare(one_division, records(84.4 + shift + spread))
+        (found,) = compare(one_split, records(84.4 + shift + spread))
         assert found.verdict == verdict
 
 
-def test_printed_errors_are_of_one_division_or_of_the_mean():
+def test_printed_errors_are_of_one_split_or_of_the_mean():
     values = 92.42 + np.array([0.149, 0.151])  # mean + 0.15, error 0.001
     (found,) = compare(yeung(), records(values, data="wdbc", method="RBF"))
     assert found.verdict == "better"  # 2 · 0.07 / √10 + 0.005 = 0.049
@@ -230,7 +230,7 @@ def test_every_published_cell_of_a_table_that_is_run_has_a_link(paper):
 
 
 @pytest.mark.parametrize("name", ["fung2004-table1", "kim2006-table1", "yeung2006-table4"])
-def test_as_many_divisions_as_the_paper_and_as_many_rows(name):
+def test_as_many_splits_as_the_paper_and_as_many_rows(name):
     found = reproduction(name)
     assert {plan.splits.n for plan in found.plans} == {found.table.protocol["n_partitions"]}
     shares = [plan.splits.train_size for plan in found.plans]
@@ -242,14 +242,14 @@ def test_an_unknown_name_is_an_error_that_lists_the_known_ones():
         reproduction("kim2006-table9")
 
 
-def test_with_divisions_keeps_the_first_ones():
+def test_with_splits_keeps_the_first_ones():
     full = reproduction("kim2006-table1")
-    few = full.with_divisions(2)
+    few = full.with_splits(2)
     assert [plan.splits.n for plan in few.plans] == [2]
     assert {c.key for p in few.plans for c in p.cells()} < {
         c.key for p in full.plans for c in p.cells()
     }
-    assert full.with_divisions(1000).plans == full.plans
+    assert full.with_splits(1000).plans == full.plans
 
 
 # ---- running -------------------------------------------------------------------------------------
@@ -331,7 +331,7 @@ def test_values_of_a_record():
     assert np.isnan(metric("nothing")(one))
 
 
-def test_p_value_is_that_of_the_paired_test_on_common_divisions():
+def test_p_value_is_that_of_the_paired_test_on_common_splits():
     rng = np.random.default_rng(0)
     first, second = rng.normal(80, 2, 10), rng.normal(81, 2, 10)
     both = records(first, method="A") + records(second, method="B")[::-1]

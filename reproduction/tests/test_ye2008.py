@@ -20,7 +20,7 @@ from discernel_reproduction.papers.ye2008 import REPRODUCTIONS
 from discernel_reproduction.papers.ye2008 import setup as ye
 from discernel_reproduction.published import published
 from discernel_reproduction.reproduce import reproduce, stored
-from discernel_reproduction.tasks import divide
+from discernel_reproduction.tasks import load_split
 
 BY_ID = {found.id: found for found in REPRODUCTIONS}
 TASKS = (*ye.BINARY, *ye.MULTI)
@@ -90,9 +90,9 @@ def test_the_kernels_are_gaussians_of_the_printed_sigma():
 @needs_data
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.label)
 def test_tasks_have_the_rows_they_say(task):
-    division = divide(Cell(task.data, ye.EXACT, task.splits(), 0))
-    assert len(division.y_train) == task.n_train
-    assert len(division.y_train) + len(division.y_test) == task.n_rows
+    split = load_split(Cell(task.data, ye.EXACT, task.splits(), 0))
+    assert len(split.y_train) == task.n_train
+    assert len(split.y_train) + len(split.y_test) == task.n_rows
 
 
 @pytest.mark.parametrize("task", ye.BINARY, ids=lambda task: task.label)
@@ -101,10 +101,10 @@ def test_as_many_rows_train_as_table_17_prints(task):
     assert task.n_train == printed.value
 
 
-def test_a_hundred_of_each_class_are_drawn_anew_for_every_division():
+def test_a_hundred_of_each_class_are_drawn_anew_for_every_split():
     data = Data("wine", "none", options={"classes": [0, 2], "per_class": 20})
     first, again, second = (
-        divide(Cell(data, ye.EXACT, Splits(train_size=0.5), i)) for i in (0, 0, 1)
+        load_split(Cell(data, ye.EXACT, Splits(train_size=0.5), i)) for i in (0, 0, 1)
     )
     np.testing.assert_array_equal(first.X_train, again.X_train)
     rows = [np.vstack([d.X_train, d.X_test]) for d in (first, second)]
@@ -148,15 +148,15 @@ def test_margin_weights_sum_as_the_printed_ones_do(method):
 @pytest.mark.parametrize("kind", ["SM1", "SM2", "SM2_C"])
 def test_margin_machine_is_that_of_the_program(kind):
     """At the optimum, the value of the machine on the combined kernel is that of the program."""
-    division = divide(
+    split = load_split(
         Cell(Data("wine", options={"classes": [0, 1]}), ye.EXACT, Splits(train_size=60), 0)
     )
     widths = (1.0, 4.0)
     kernels = [["RBF", {"width": width}] for width in widths]
-    outcome = METHODS["margin"](division, {"kernels": kernels, "kind": kind})
-    C, y = outcome.metrics["C"], np.where(division.y_train == 1, 1.0, -1.0)
+    outcome = METHODS["margin"](split, {"kernels": kernels, "kind": kind})
+    C, y = outcome.metrics["C"], np.where(split.y_train == 1, 1.0, -1.0)
     K = sum(
-        weight * RBF(width=width)(division.X_train)
+        weight * RBF(width=width)(split.X_train)
         for weight, width in zip(outcome.weights.values(), widths, strict=True)
     )
     ridge, bound = (0.0, C) if kind == "SM1" else (1.0 / C, np.inf)
@@ -166,15 +166,15 @@ def test_margin_machine_is_that_of_the_program(kind):
     value = 2 * np.abs(beta).sum() - beta @ (K + ridge * np.eye(60)) @ beta
     program = Margin(kind)
     learned = learn_kernel(
-        [RBF(width=width)(division.X_train) for width in widths],
-        division.y_train,
+        [RBF(width=width)(split.X_train) for width in widths],
+        split.y_train,
         criterion=program,
     )
     # SM2_C weighs the identity too: all weights sum to 1 there, the others' to 1 here
     scale = 1.0 + 1.0 / C if kind == "SM2_C" else 1.0
     assert scale * value == pytest.approx(learned.objective, rel=1e-4)
     cross = sum(
-        weight * RBF(width=width)(division.X_test, division.X_train)
+        weight * RBF(width=width)(split.X_test, split.X_train)
         for weight, width in zip(outcome.weights.values(), widths, strict=True)
     )
     expected = np.where(machine.decision_function(cross) > 0, 1, 0)
@@ -183,22 +183,22 @@ def test_margin_machine_is_that_of_the_program(kind):
 
 
 def test_small_multipliers_are_no_support_vectors_if_asked():
-    division = divide(
+    split = load_split(
         Cell(Data("wine", options={"classes": [0, 1]}), ye.EXACT, Splits(train_size=60), 0)
     )
     options = {"kernels": [["RBF", {"width": 4.0}]], "kind": "SM2"}
     few, all_of_them = (
-        METHODS["margin"](division, {**options, "least": least}) for least in (0.3, 0.0)
+        METHODS["margin"](split, {**options, "least": least}) for least in (0.3, 0.0)
     )
-    K = RBF(width=4.0)(division.X_train)
-    machine = SVC(kernel="precomputed", C=np.inf, tol=1e-8).fit(K + np.eye(60), division.y_train)
+    K = RBF(width=4.0)(split.X_train)
+    machine = SVC(kernel="precomputed", C=np.inf, tol=1e-8).fit(K + np.eye(60), split.y_train)
     large = np.count_nonzero(np.abs(machine.dual_coef_) > 0.3)
     assert few.metrics["support_vectors"] == large < all_of_them.metrics["support_vectors"]
     np.testing.assert_array_equal(few.predictions["y_pred"], all_of_them.predictions["y_pred"])
 
 
-def test_two_divisions_of_wine_stand_beside_table_9(tmp_path):
-    whole = BY_ID["ye2008-table9"].with_divisions(2)
+def test_two_splits_of_wine_stand_beside_table_9(tmp_path):
+    whole = BY_ID["ye2008-table9"].with_splits(2)
     wanted = {"exact, λ given", "exact, λ learnt", "SILP_θ", "SILP_θ,λ"}
     plan = whole.plans[0]
     methods = tuple(method for method in plan.methods if method.name in wanted)

@@ -64,7 +64,7 @@ from discernel.rows.encoder import (
 from discernel.rows.formats import import_pandas
 from discernel.rows.reader import RowReader
 from discernel.show.facts import ModelFacts, Origin, versions_here
-from discernel.show.writing import check_place, write_file
+from discernel.show.writing import check_writable_path, write_file
 
 __all__ = ["SavedModel", "load", "read_model", "save", "trusted_types", "write_model"]
 
@@ -362,7 +362,7 @@ def _learner(model: Any) -> BaseKernelEstimator:
 
 
 def _write(path: Any, content: Mapping[str, Any]) -> Path:
-    check_place("model", path)
+    check_writable_path("model", path)
     model = content["model"]
     learner = _learner(model)
     check_is_fitted(learner, "model_")

@@ -18,7 +18,7 @@ FIXED = {"criterion": "uniform", "regularization": 0.01}
 
 
 def small_plan(n):
-    """Four cells a division, each of some milliseconds."""
+    """Four cells a split, each of some milliseconds."""
     methods = (Method("LDA", "lda"), Method("average", "discriminant", FIXED))
     return Plan("small", (Data("wine"), Data("wine", "minmax")), methods, Splits(n=n))
 

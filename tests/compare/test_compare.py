@@ -6,7 +6,7 @@ import pytest
 from discernel.compare import compare as module
 from discernel.compare import methods as methods_module
 from discernel.compare.compare import (
-    check_divisible,
+    check_splittable,
     compare,
     comparison_plan,
     file_data,
@@ -18,7 +18,7 @@ from discernel.compare.methods import (
     METHODS,
     fitting_jobs,
     method_name,
-    without_unfit,
+    without_unsuitable,
 )
 from discernel.compare.plan import Cell, Data, Method, Splits
 from discernel.compare.runner import run_cell
@@ -46,7 +46,7 @@ def table(tmp_path):
 # ---- the plan ----------------------------------------------------------------------------------
 
 
-def test_the_plan_holds_learners_and_baselines_on_stratified_divisions():
+def test_the_plan_holds_learners_and_baselines_on_stratified_splits():
     plan = comparison_plan(Data("wine"))
     assert [method.name for method in plan.methods if method.kind not in PEERS] == [
         "discernel",
@@ -71,7 +71,7 @@ def test_unknown_methods_and_shares_are_refused():
         comparison_plan(Data("wine"), methods=["svm"])
     with pytest.raises(InvalidInputError, match=r"The metric must be one of 'accuracy'.*'f1'"):
         compare("wine", metric="f1")
-    with pytest.raises(InvalidInputError, match=r"must lie between 0 and 1. Got 1.5"):
+    with pytest.raises(InvalidInputError, match=r"must be between 0 and 1. Got 1.5"):
         comparison_plan(Data("wine"), train_size=1.5)
 
 
@@ -120,23 +120,23 @@ def dataset(y, X=None):
     ("rows", "words"),
     [
         (dataset(["x"] * 20 + ["y"]), r"at least two rows.* Class 'y' of 'mine' has 1\."),
-        (dataset([0.5, 1.5] * 10), "That of 'mine' is a quantity"),
+        (dataset([0.5, 1.5] * 10), "The target of 'mine' is numeric"),
     ],
 )
-def test_what_would_fail_in_every_division_is_refused(rows, words):
+def test_what_would_fail_in_every_split_is_refused(rows, words):
     with pytest.raises(InvalidInputError, match=words):
-        check_divisible(rows, len(rows.y))
+        check_splittable(rows, len(rows.y))
 
 
 def test_of_few_rows_of_a_class_more_may_be_taken():
     y = ["x"] * 20 + ["y"] * 3
-    check_divisible(dataset(y), len(y))
-    with pytest.raises(InvalidInputError, match=r"has 1\. .*, or take more of the rows\."):
-        check_divisible(dataset(y), 8)
+    check_splittable(dataset(y), len(y))
+    with pytest.raises(InvalidInputError, match=r"has 1\. .*, or use more rows\."):
+        check_splittable(dataset(y), 8)
 
 
 def unfit(y, *, named=False, **options):
-    plan, notes = without_unfit(
+    plan, notes = without_unsuitable(
         comparison_plan(Data("mine"), **options), np.asarray(y), len(y), named=named
     )
     return [method.name for method in plan.methods], notes
@@ -162,7 +162,7 @@ def test_what_is_kept_for_a_small_class_works(tmp_path, n_rows):
     lines = [f"{a},{b},{label}" for (a, b), label in zip(rng.normal(size=(99, 2)), y, strict=False)]
     (tmp_path / "a.csv").write_text("\n".join(["a,b,class", *lines]))
     found = compare(
-        file_data(tmp_path / "a.csv"), n_divisions=2, store=tmp_path / "r.sqlite", n_jobs=1
+        file_data(tmp_path / "a.csv"), n_splits=2, store=tmp_path / "r.sqlite", n_jobs=1
     )
     assert [record.result.error for record in found.records if record.result.error] == []
     assert len(found.records) == 2 * (5 if n_rows == 2 else 9)
@@ -192,7 +192,7 @@ def test_a_comparison_ranks_and_says_whether_it_means_anything(table, tmp_path):
     seen = []
     found = compare(
         file_data(table),
-        n_divisions=3,
+        n_splits=3,
         methods=FAST,
         store=tmp_path / "new" / "r.sqlite",
         n_jobs=1,
@@ -207,7 +207,7 @@ def test_a_comparison_ranks_and_says_whether_it_means_anything(table, tmp_path):
 
 
 def test_a_comparison_by_another_metric_has_importances_too(table, tmp_path):
-    given = {"n_divisions": 3, "store": tmp_path / "r.sqlite", "n_jobs": 1}
+    given = {"n_splits": 3, "store": tmp_path / "r.sqlite", "n_jobs": 1}
     found = compare(file_data(table), methods=["auto", "majority"], metric="log-loss", **given)
     assert found.metric == "log_loss"
     assert [entry.method for entry in found.ranking] == ["discernel", "majority"]
@@ -224,15 +224,15 @@ def test_a_comparison_by_another_metric_has_importances_too(table, tmp_path):
 
 def test_some_of_the_rows_are_taken_where_so_asked(table, tmp_path):
     data = file_data(table, rows=30)
-    found = compare(data, n_divisions=1, methods=["LDA"], store=tmp_path / "r.sqlite", n_jobs=1)
-    assert found.notes[1:] == ("takes 30 of the rows, drawn at random",)
+    found = compare(data, n_splits=1, methods=["LDA"], store=tmp_path / "r.sqlite", n_jobs=1)
+    assert found.notes[1:] == ("uses 30 rows, drawn at random",)
     assert len(found.records[0].result.predictions["y_true"]) == 6
 
 
 def test_a_second_call_goes_on_where_the_first_one_ended(table, tmp_path):
     given = {"methods": FAST, "store": tmp_path / "r.sqlite", "n_jobs": 1}
-    compare(file_data(table), n_divisions=2, **given)
-    found = compare(file_data(table), n_divisions=3, **given)
+    compare(file_data(table), n_splits=2, **given)
+    found = compare(file_data(table), n_splits=3, **given)
     assert (found.summary.ran, found.summary.found) == (2, 4)
 
 
@@ -258,7 +258,7 @@ def test_methods_without_a_result_come_last(tmp_path):
 
 def test_a_store_can_be_read_without_its_plan(table, tmp_path):
     place = tmp_path / "r.sqlite"
-    found = compare(file_data(table), n_divisions=2, methods=FAST, store=place, n_jobs=1)
+    found = compare(file_data(table), n_splits=2, methods=FAST, store=place, n_jobs=1)
     with Store(place) as store:
         records = stored_records(store)
     assert {record.cell.key for record in records} == {r.cell.key for r in found.records}

@@ -82,7 +82,7 @@ def test_keys_of_a_plan_differ():
     assert len({cell.key for cell in plan.cells()}) == len(plan.cells()) == 2 * 2 * 100
 
 
-def test_first_divisions_stay_the_same_when_there_are_more():
+def test_first_splits_stay_the_same_when_there_are_more():
     plan = Plan("p", (Data("wine"), Data("iris")), (Method("a", "lda"),), Splits(n=3))
     more = replace(plan, splits=replace(plan.splits, n=5))
     assert [cell.key for cell in plan.cells()] == [cell.key for cell in more.cells()][:6]
@@ -117,17 +117,17 @@ def test_options_that_are_not_plain(value):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n": 0}, "at least one division and a training part"),
-        ({"train_size": 0.0}, "at least one division and a training part"),
-        ({"train_size": float("nan")}, "at least one division and a training part"),
-        ({"train_size": 2.5}, "a share below 1 or a whole number of rows"),
+        ({"n": 0}, "at least one split and at least one training row"),
+        ({"train_size": 0.0}, "at least one split and at least one training row"),
+        ({"train_size": float("nan")}, "at least one split and at least one training row"),
+        ({"train_size": 2.5}, "a fraction below 1 or an integer number of rows"),
         ({"folds": 1}, "folds must be None or at least 2"),
         ({"folds": 0}, "folds must be None or at least 2"),
-        ({"folds": 5, "donor": True}, "None where the donor made the division"),
+        ({"folds": 5, "donor": True}, "None if donor is True"),
         ({"seed": -1}, "seed must be from 0"),
     ],
 )
-def test_divisions_that_cannot_be_made(options, message):
+def test_splits_that_cannot_be_made(options, message):
     with pytest.raises(InvalidInputError, match=message):
         Splits(**options)
 

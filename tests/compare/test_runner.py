@@ -22,7 +22,7 @@ from discernel.compare.metrics import METRICS
 from discernel.compare.plan import Data, Method, Plan, Splits
 from discernel.compare.runner import Summary, _result, run, run_cell
 from discernel.compare.store import Result, Store
-from discernel.compare.tasks import Division
+from discernel.compare.tasks import TrainTestSplit
 from discernel.datasets import DataUnavailableError
 from discernel.exceptions import DiscernelError, InvalidInputError, MissingExtraError
 from tests.compare.small_plan import rows, small_plan
@@ -46,9 +46,9 @@ def method(monkeypatch):
     """A function that makes a method of a function."""
 
     def make(function):
-        def run_it(division, options):
-            function(division)
-            return Result(predictions={"y_pred": division.y_test})
+        def run_it(split, options):
+            function(split)
+            return Result(predictions={"y_pred": split.y_test})
 
         monkeypatch.setitem(KINDS, function.__name__, run_it)
         return Method(function.__name__, function.__name__)
@@ -105,7 +105,7 @@ def when_it_waits(capfd):
     def begin(action):
         def watch():
             shown = ""
-            while "waits" not in shown:
+            while "waiting" not in shown:
                 time.sleep(0.02)
                 shown += capfd.readouterr().err
             said.append(shown)
@@ -146,13 +146,16 @@ def test_what_a_killed_run_left_is_taken_over_wherever_it_ran(store, when_it_wai
         thread = when_it_waits(lapse)
         assert run(plan, store, progress=True) == Summary(ran=3, found=0, elsewhere=0, failed=0)
         thread.join()
-    assert f"waits for 1 cell of {who}; a killed one's are taken over" in when_it_waits.said[0]
+    assert (
+        f"waiting for 1 cell of {who}; cells of a killed process are taken over"
+        in when_it_waits.said[0]
+    )
 
 
 def test_claims_are_renewed_while_cells_run(store, method):
     ends = set()
 
-    def slow(division):
+    def slow(split):
         deadline = time.monotonic() + 60
         while len(ends) < 3 and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -196,8 +199,8 @@ def test_a_failure_is_a_record_and_the_rest_goes_on(store):
 def test_a_failure_that_is_mended(store, method):
     broken = True
 
-    def sometimes(division):
-        if broken and division.seed == 1:
+    def sometimes(split):
+        if broken and split.seed == 1:
             raise RuntimeError("not this one")
 
     plan = plan_of(method(sometimes), n=3)
@@ -213,9 +216,7 @@ def test_details_that_cannot_be_stored_are_a_failure(store, monkeypatch):
     monkeypatch.setitem(
         KINDS,
         "odd",
-        lambda division, _: Result(
-            predictions={"y_pred": division.y_test}, details={"object": object()}
-        ),
+        lambda split, _: Result(predictions={"y_pred": split.y_test}, details={"object": object()}),
     )
     assert run(plan_of(Method("odd", "odd"), LDA), store).failed == 2
     assert (
@@ -229,8 +230,12 @@ def test_details_that_cannot_be_stored_are_a_failure(store, monkeypatch):
         (plan_of(LDA, Method("x", "ldaa")), InvalidInputError, "The kind of method must be one of"),
         (plan_of(LDA, datasets=(WINE, Data("wien"))), InvalidInputError, "Did you mean 'wine'"),
         (plan_of(LDA, datasets=(WINE, Data("feret"))), DataUnavailableError, "private"),
-        (plan_of(LDA, donor=True), InvalidInputError, "these have none"),
-        (plan_of(LDA, train_size=178), InvalidInputError, "'wine' must be one that can be divided"),
+        (plan_of(LDA, donor=True), InvalidInputError, "this one has none"),
+        (
+            plan_of(LDA, train_size=178),
+            InvalidInputError,
+            "'wine' cannot be split as the plan says",
+        ),
         (
             plan_of(LDA, datasets=(Data("wine", options={"classes": [9]}),)),
             InvalidInputError,
@@ -255,8 +260,8 @@ def test_data_of_finished_cells_need_not_be_there(store):
 def test_stopped_by_the_user(store, method):
     signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs are born without
 
-    def interrupted(division):
-        if division.seed == 3:
+    def interrupted(split):
+        if split.seed == 3:
             signal.raise_signal(signal.SIGINT)
 
     plan = plan_of(method(interrupted), n=8)
@@ -298,9 +303,9 @@ def test_threads_leave_the_process_as_it_was(store, method):
     """The limit and the filters are the process's: those who leave first may not lift them."""
     seen = []
 
-    def slow(division):
+    def slow(split):
         for _ in range(4):
-            time.sleep(0.005 * (1 + division.seed % 3))
+            time.sleep(0.005 * (1 + split.seed % 3))
             seen.append({pool["num_threads"] for pool in threadpool_info()})
             warnings.warn("not shown", UserWarning, stacklevel=1)
 
@@ -331,7 +336,7 @@ def test_a_worker_that_dies(store):
 
     killer = threading.Thread(target=kill_a_worker)
     killer.start()
-    with pytest.raises(DiscernelError, match="A process that ran cells died"):
+    with pytest.raises(DiscernelError, match="A worker process died"):
         run(plan_of(LDA, n=2000), store, n_jobs=2)
     killer.join()
     assert rows(store.path, "running") == {}
@@ -343,10 +348,10 @@ def test_a_worker_that_dies(store):
 def test_peak_memory_is_that_of_the_cell(store, method):
     size = 200 * 2**20
 
-    def big(division):
+    def big(split):
         np.ones(size // 8).sum()
 
-    def small(division):
+    def small(split):
         pass
 
     plan = plan_of(method(small), method(big), n=2)
@@ -375,10 +380,10 @@ def test_peak_memory_is_that_of_the_cell(store, method):
     ids=lambda labels: labels.dtype.str,
 )
 def test_labels_of_all_kinds(store, labels):
-    division = Division(np.zeros((4, 1)), np.zeros((4, 1)), labels, labels)
+    split = TrainTestSplit(np.zeros((4, 1)), np.zeros((4, 1)), labels, labels)
     scores = np.array([-1.0, 2.0, -3.0, -0.5])
     found = Result(predictions={"y_pred": labels[[0, 1, 2, 0]], "scores": scores})
-    result = _result(found, division, None)
+    result = _result(found, split, None)
     assert result.metrics == {"accuracy": 0.75, "balanced_accuracy": 0.75, "roc_auc": 1.0}
     (cell,) = plan_of(LDA, n=1).cells()
     store.add(cell, result, {})

@@ -20,7 +20,7 @@ from discernel.compare.store import Store
 from tests.compare.small_plan import rows, small_plan
 
 SCRIPT = Path(__file__).parent / "small_plan.py"
-#: Divisions of the small plan, four cells each.
+#: Splits of the small plan, four cells each.
 N = 25
 #: Seconds that a killed run keeps its claims for.
 LEASE = 1.0

@@ -22,7 +22,7 @@ def rng():
     return np.random.default_rng(3)
 
 
-# ---- over divisions ------------------------------------------------------------------------------
+# ---- over splits ------------------------------------------------------------------------------
 
 
 def test_corrected_error_is_the_formula_of_nadeau_and_bengio(rng):
@@ -86,14 +86,14 @@ def test_a_spread_of_rounding_errors_is_no_spread(ratio):
 
 
 def test_a_small_spread_that_rounding_does_not_explain_is_one():
-    """One row of a million more or less, over two divisions."""
+    """One row of a million more or less, over two splits."""
     first, second = np.array([999_001, 999_002]) / 1e6, np.array([998_000, 998_000]) / 1e6
     test = corrected_t_test(first, second, 0.25)
     assert 0.0 < test.p_value < 0.01
     assert test.low < 0.0010015 < test.high
 
 
-def test_one_division_says_nothing():
+def test_one_split_says_nothing():
     interval = corrected_interval([0.9], 0.25)
     assert interval.mean == 0.9
     assert interval.n == 1
@@ -104,14 +104,14 @@ def test_one_division_says_nothing():
 
 @pytest.mark.parametrize("values", [[], [0.9, np.nan], [[0.9, 0.8]]])
 def test_values_that_cannot_work_are_refused(values):
-    with pytest.raises(InvalidInputError, match="one finite number per division"):
+    with pytest.raises(InvalidInputError, match="one finite number per split"):
         corrected_interval(values, 0.25)
 
 
 def test_parameters_that_cannot_work_are_refused():
     with pytest.raises(InvalidInputError, match="ratio of held-out to training rows"):
         corrected_error([0.9, 0.8], 0.0)
-    with pytest.raises(InvalidInputError, match="same divisions"):
+    with pytest.raises(InvalidInputError, match="same splits"):
         corrected_t_test([0.9, 0.8], [0.9], 0.25)
 
 

@@ -267,7 +267,7 @@ def test_a_store_of_a_newer_version(filled):
     connection = sqlite3.connect(filled)
     connection.execute("PRAGMA user_version = 4")
     connection.close()
-    refuse(filled, r"newer version of discernel \(format 4; this one knows 3\)\. Update")
+    refuse(filled, r"newer version of discernel \(format 4; this one reads up to 3\)\. Update")
 
 
 def test_a_store_that_is_cut_off(filled):
@@ -321,7 +321,7 @@ def test_a_folder_in_place_of_the_file(tmp_path):
 
 
 def test_a_folder_that_is_not_there(tmp_path):
-    with pytest.raises(InvalidInputError, match="Make its folder first"):
+    with pytest.raises(InvalidInputError, match="Create its folder first"):
         Store(tmp_path / "missing" / "results.sqlite")
     assert list(tmp_path.iterdir()) == []
 

@@ -124,13 +124,13 @@ def test_a_pair_has_one_probability_whoever_is_the_reference():
                 assert entry.p_value == pair.p_value
 
 
-def test_one_division_or_one_method_cannot_be_told():
+def test_one_split_or_one_method_cannot_be_told():
     assert set(standings(summarize(records("a", x=[0.9], y=[0.1])), "a").values()) == {"untested"}
     assert standings(summarize(records("a", x=[0.9, 0.8])), "a") == {"x": "untested"}
 
 
 def test_differences_that_only_rounding_tells_apart_cannot_be_told():
-    """One row of eighty in both divisions: not 'worse' with p = 1e-15."""
+    """One row of eighty in both splits: not 'worse' with p = 1e-15."""
     x, y = [79 / 80, 78 / 80], [78 / 80, 77 / 80]
     table = summarize(records("a", x=x, y=y))
     assert set(standings(table, "a").values()) == {"untested"}
@@ -138,7 +138,7 @@ def test_differences_that_only_rounding_tells_apart_cannot_be_told():
     assert comparison.verdict == "cannot tell"
 
 
-def test_methods_are_paired_by_division_whatever_failed_or_came_first():
+def test_methods_are_paired_by_split_whatever_failed_or_came_first():
     x, y = [0.9, 0.8, ERROR, 0.7, 0.6], [0.85, ERROR, 0.9, 0.75, 0.5]
     table = summarize(reversed(records("a", x=x, y=y)))
     [comparison] = table.against("x")
@@ -156,7 +156,7 @@ def test_comparisons_say_better_and_worse_on_each_data_set_by_itself():
     assert [c.p_value for c in found] == [c.difference.p_value for c in found]
 
 
-def test_pairs_without_a_common_division_are_not_compared():
+def test_pairs_without_a_common_split_are_not_compared():
     assert summarize(records("a", x=[0.9, ERROR], y=[ERROR, 0.9])).against("x") == []
 
 
@@ -173,7 +173,7 @@ def test_ranks_are_over_data_sets_and_failures_come_last():
     assert ranking.verdicts == {"x": "best", "y": "tied", "z": "tied"}
 
 
-def test_ranks_use_the_divisions_that_all_finished():
+def test_ranks_use_the_splits_that_all_finished():
     """y has the higher mean only because it failed where the rows were hard."""
     easy, hard = 0.9, 0.5
     table = summarize(
@@ -230,12 +230,12 @@ def test_different_things_of_one_name_are_kept_apart():
         (Splits(donor=True), math.nan),
     ],
 )
-def test_the_ratio_follows_from_the_divisions(splits, expected):
+def test_the_ratio_follows_from_the_splits(splits, expected):
     found = record("a", "x", 0, 0.9, splits=splits, predictions={"y_true": np.zeros(25)})
     assert heldout_ratio(found) == pytest.approx(expected, nan_ok=True)
 
 
-def test_divisions_that_do_not_tell_their_size_have_no_interval():
+def test_splits_that_do_not_tell_their_size_have_no_interval():
     splits = Splits(train_size=50)
     table = summarize(
         [record("a", m, i, 0.8 + i / 10, splits=splits) for m in "xy" for i in (0, 1)]

@@ -1,4 +1,4 @@
-"""Divisions: the same for all methods, every row in its place, nothing learned on held-out rows."""
+"""Splits: the same for all methods, every row in its place, nothing learned on held-out rows."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from sklearn.datasets import load_wine
 
 from discernel.compare import tasks
 from discernel.compare.plan import Cell, Data, Method, Splits
-from discernel.compare.tasks import divide, read
+from discernel.compare.tasks import load_split, read
 from discernel.datasets import DataUnavailableError
 from discernel.exceptions import InvalidInputError
 
@@ -32,50 +32,50 @@ def shares(labels):
 
 
 def test_every_row_is_on_one_side():
-    division = divide(cell(train_size=0.6))
-    rows = np.r_[where(division.X_train), where(division.X_test)]
+    split = load_split(cell(train_size=0.6))
+    rows = np.r_[where(split.X_train), where(split.X_test)]
     np.testing.assert_array_equal(np.sort(rows), np.arange(len(X)))
-    np.testing.assert_array_equal(Y[rows], np.r_[division.y_train, division.y_test])
-    assert len(division.y_train) == int(0.6 * len(X))
+    np.testing.assert_array_equal(Y[rows], np.r_[split.y_train, split.y_test])
+    assert len(split.y_train) == int(0.6 * len(X))
 
 
-def test_all_methods_see_the_same_division():
+def test_all_methods_see_the_same_split():
     first = cell(repetition=3, scaling="standard")
     other = replace(first, method=Method("ours", "discriminant", {"criterion": "fdr"}))
-    one, two = divide(first), divide(other)
+    one, two = load_split(first), load_split(other)
     for name in ("X_train", "X_test", "y_train", "y_test", "seed"):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
 
 
 def test_repetitions_differ_and_a_seed_shifts_them():
-    one, two = divide(cell(repetition=0)), divide(cell(repetition=1))
+    one, two = load_split(cell(repetition=0)), load_split(cell(repetition=1))
     assert set(where(one.X_test)) != set(where(two.X_test))
-    np.testing.assert_array_equal(divide(cell(repetition=0, seed=1)).X_test, two.X_test)
+    np.testing.assert_array_equal(load_split(cell(repetition=0, seed=1)).X_test, two.X_test)
     assert (one.seed, two.seed) == (0, 1)
 
 
 def test_classes_keep_their_shares_if_asked():
-    kept = [shares(divide(cell(repetition=r)).y_test) for r in range(10)]
+    kept = [shares(load_split(cell(repetition=r)).y_test) for r in range(10)]
     np.testing.assert_allclose(kept, np.tile(shares(Y), (10, 1)), atol=1 / 36)
-    free = [shares(divide(cell(repetition=r, stratify=False)).y_test) for r in range(10)]
+    free = [shares(load_split(cell(repetition=r, stratify=False)).y_test) for r in range(10)]
     assert np.abs(np.array(free) - shares(Y)).max() > 2 / 36
 
 
 def test_train_size_as_a_number_of_rows():
-    assert len(divide(cell(train_size=60)).y_train) == 60
-    assert len(divide(cell(train_size=60.0)).y_train) == 60
+    assert len(load_split(cell(train_size=60)).y_train) == 60
+    assert len(load_split(cell(train_size=60.0)).y_train) == 60
 
 
 def test_folds_hold_out_every_row_once_a_repetition():
     splits = {"n": 2, "folds": 5}
-    found = [divide(cell(repetition=r, **splits)) for r in range(10)]
-    held_out = [where(division.X_test) for division in found]
+    found = [load_split(cell(repetition=r, **splits)) for r in range(10)]
+    held_out = [where(split.X_test) for split in found]
     for turn in (held_out[:5], held_out[5:]):
         np.testing.assert_array_equal(np.sort(np.concatenate(turn)), np.arange(len(X)))
     assert set(held_out[0]) != set(held_out[5])
-    for division in found:
-        np.testing.assert_allclose(shares(division.y_test), shares(Y), atol=2 / 35)
-        assert len(division.y_train) + len(division.y_test) == len(X)
+    for split in found:
+        np.testing.assert_allclose(shares(split.y_test), shares(Y), atol=2 / 35)
+        assert len(split.y_train) + len(split.y_test) == len(X)
 
 
 # ---- scaling ---------------------------------------------------------------------------------
@@ -84,13 +84,13 @@ def test_folds_hold_out_every_row_once_a_repetition():
 @pytest.mark.parametrize("scaling", ["standard", "minmax", "symmetric"])
 def test_scaling_is_learned_on_training_rows(scaling, monkeypatch):
     asked = cell(scaling=scaling)
-    before = divide(asked)
-    test_rows = where(divide(cell()).X_test)
+    before = load_split(asked)
+    test_rows = where(load_split(cell()).X_test)
     changed = X.copy()
     changed[test_rows] = 1000.0 * changed[test_rows] + 7.0
     data = replace(read(asked.data), X=changed)
     monkeypatch.setattr(tasks, "read", lambda _: data)
-    after = divide(asked)
+    after = load_split(asked)
     np.testing.assert_array_equal(after.X_train, before.X_train)
     assert np.abs(after.X_test - before.X_test).min() > 1
 
@@ -99,21 +99,21 @@ def test_scaling_is_learned_on_training_rows(scaling, monkeypatch):
     ("scaling", "low", "high"), [("minmax", 0.0, 1.0), ("symmetric", -1.0, 1.0)]
 )
 def test_range_of_scaled_features(scaling, low, high):
-    division = divide(cell(scaling=scaling))
-    np.testing.assert_allclose(division.X_train.min(axis=0), low, atol=1e-12)
-    np.testing.assert_allclose(division.X_train.max(axis=0), high, atol=1e-12)
+    split = load_split(cell(scaling=scaling))
+    np.testing.assert_allclose(split.X_train.min(axis=0), low, atol=1e-12)
+    np.testing.assert_allclose(split.X_train.max(axis=0), high, atol=1e-12)
 
 
 def test_standard_scaling():
-    division = divide(cell(scaling="standard"))
-    np.testing.assert_allclose(division.X_train.mean(axis=0), 0.0, atol=1e-12)
-    np.testing.assert_allclose(division.X_train.std(axis=0), 1.0)
+    split = load_split(cell(scaling="standard"))
+    np.testing.assert_allclose(split.X_train.mean(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(split.X_train.std(axis=0), 1.0)
 
 
 def test_a_method_cannot_change_the_data_of_the_next():
-    division = divide(cell())
-    division.X_train[:] = division.y_train[:] = 0
-    again = divide(cell())
+    split = load_split(cell())
+    split.X_train[:] = split.y_train[:] = 0
+    again = load_split(cell())
     where(again.X_train)
     assert len(np.unique(again.y_train)) == 3
 
@@ -121,11 +121,11 @@ def test_a_method_cannot_change_the_data_of_the_next():
 # ---- options of the data ---------------------------------------------------------------------
 
 
-def test_only_some_rows_the_same_in_all_divisions():
+def test_only_some_rows_the_same_in_all_splits():
     kept = set()
     for repetition in range(3):
-        division = divide(cell(repetition=repetition, options={"rows": 90}))
-        rows = where(np.r_[division.X_train, division.X_test])
+        split = load_split(cell(repetition=repetition, options={"rows": 90}))
+        rows = where(np.r_[split.X_train, split.X_test])
         assert len(rows) == 90
         np.testing.assert_allclose(shares(Y[rows]), shares(Y), atol=1 / 90)
         kept.add(tuple(sorted(rows)))
@@ -133,30 +133,30 @@ def test_only_some_rows_the_same_in_all_divisions():
 
 
 def test_more_rows_than_there_are():
-    division = divide(cell(options={"rows": 10_000}))
-    assert len(division.y_train) + len(division.y_test) == len(X)
+    split = load_split(cell(options={"rows": 10_000}))
+    assert len(split.y_train) + len(split.y_test) == len(X)
 
 
-# ---- the donor's division --------------------------------------------------------------------
+# ---- the donor's split --------------------------------------------------------------------
 
 
-def test_division_of_the_donor(monkeypatch):
+def test_split_of_the_donor(monkeypatch):
     train = np.arange(len(Y)) % 3 == 0
     data = replace(read(Data("wine")), train=train)
     monkeypatch.setattr(tasks, "read", lambda _: data)
-    division = divide(cell(donor=True))
-    np.testing.assert_array_equal(where(division.X_train), np.flatnonzero(train))
-    np.testing.assert_array_equal(where(division.X_test), np.flatnonzero(~train))
+    split = load_split(cell(donor=True))
+    np.testing.assert_array_equal(where(split.X_train), np.flatnonzero(train))
+    np.testing.assert_array_equal(where(split.X_test), np.flatnonzero(~train))
 
 
 def test_an_unknown_option_is_refused():
     with pytest.raises(InvalidInputError, match="option of data must be one of 'rows'"):
-        divide(cell(options={"classes": [1, 2]}))
+        load_split(cell(options={"classes": [1, 2]}))
 
 
-def test_no_division_of_the_donor():
-    with pytest.raises(InvalidInputError, match="these have none"):
-        divide(cell(donor=True))
+def test_no_split_of_the_donor():
+    with pytest.raises(InvalidInputError, match="this one has none"):
+        load_split(cell(donor=True))
 
 
 # ---- reading ---------------------------------------------------------------------------------
@@ -173,12 +173,12 @@ def test_data_sets_that_cannot_be_read():
         read(Data("feret"))
 
 
-def test_division_keeps_views(monkeypatch):
+def test_split_keeps_views(monkeypatch):
     views = {"first": slice(0, 5), "second": slice(5, 13)}
     data = replace(read(Data("wine")), views=views)
     monkeypatch.setattr(tasks, "read", lambda _: data)
-    division = divide(cell())
-    assert division.views == views
+    split = load_split(cell())
+    assert split.views == views
 
 
 # ---- tables ------------------------------------------------------------------------------------
@@ -201,8 +201,8 @@ def test_tables_are_encoded_as_the_training_rows_say(table):
     data = Data("t", file={"path": str(table)})
     frame = read(data).X
     for repetition in range(5):
-        division = divide(Cell(data, METHOD, Splits(), repetition))
-        train, test = division.table_train, division.table_test
+        split = load_split(Cell(data, METHOD, Splits(), repetition))
+        train, test = split.table_train, split.table_test
         assert sorted([*train.index, *test.index]) == list(range(60))
         # The slow and obvious way, with what is known of the training rows alone.
         known = frame.loc[train.index]
@@ -213,18 +213,18 @@ def test_tables_are_encoded_as_the_training_rows_say(table):
         columns = np.array([np.asarray(cells, dtype=float) for cells in expected.values()]).T
         deviations = np.where(columns.std(axis=0) > 0, columns.std(axis=0), 1.0)
         np.testing.assert_allclose(
-            division.X_train, (columns - columns.mean(axis=0)) / deviations, atol=1e-12
+            split.X_train, (columns - columns.mean(axis=0)) / deviations, atol=1e-12
         )
-        assert division.columns == ("a", "b", "b", "kind", "kind", "kind", "kind")
-        assert division.X_test.shape == (12, 7)
-        assert division.as_read.X_test is test
-        assert division.as_read.columns == ("a", "b", "kind")
+        assert split.columns == ("a", "b", "b", "kind", "kind", "kind", "kind")
+        assert split.X_test.shape == (12, 7)
+        assert split.as_read.X_test is test
+        assert split.as_read.columns == ("a", "b", "kind")
 
 
 def test_numbers_are_no_table(table):
-    division = divide(cell(scaling="standard"))
-    assert division.table_train is None
-    assert division.as_read is division
+    split = load_split(cell(scaling="standard"))
+    assert split.table_train is None
+    assert split.as_read is split
 
 
 def test_views_with_missing_cells_keep_their_columns(tmp_path):
@@ -233,6 +233,6 @@ def test_views_with_missing_cells_keep_their_columns(tmp_path):
     one[::3, 1] = np.nan
     np.savez(tmp_path / "v.npz", one=one, two=two, y=np.arange(40) % 2)
     data = Data("v", file={"path": str(tmp_path / "v.npz")})
-    division = divide(Cell(data, METHOD, Splits(), 0))
-    assert division.views == {"one": slice(0, 4), "two": slice(4, 6)}
-    assert np.isfinite(division.X_train).all()
+    split = load_split(Cell(data, METHOD, Splits(), 0))
+    assert split.views == {"one": slice(0, 4), "two": slice(4, 6)}
+    assert np.isfinite(split.X_train).all()

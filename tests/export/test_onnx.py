@@ -226,7 +226,7 @@ def test_rows_can_be_given_to_check_the_graph(monkeypatch):
     to_onnx(model, rows)
     to_onnx(CASES["breast_cancer"]().model, CASES["breast_cancer"]().rows, dtype="float32")
     monkeypatch.setattr(type(model), "predict_proba", lambda self, X: np.zeros((len(X), 2)))
-    with pytest.raises(NumericalError, match="must be those of the model up to 1e-06"):
+    with pytest.raises(NumericalError, match="agree with those of the model to 1e-06"):
         to_onnx(model, rows)
 
 

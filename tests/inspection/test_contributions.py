@@ -158,7 +158,7 @@ def test_precomputed_kernels_have_sources_and_no_columns():
     found = contributions(clf, stack[:5], background=stack)
     check_adds_up(found, clf.decision_function(stack[:5]), columns=False)
     np.testing.assert_allclose(found.baseline, clf.decision_function(stack).mean(), atol=1e-9)
-    with pytest.raises(InvalidInputError, match="Leave groups out"):
+    with pytest.raises(InvalidInputError, match="Omit groups"):
         contributions(clf, stack[:5], groups={"a": [0]})
     one = KernelDiscriminant("precomputed").fit(stack[..., 0], y)
     check_adds_up(
@@ -239,7 +239,7 @@ def test_what_cannot_be_explained_says_so():
         MultiLabelKernelDiscriminant(RBF()).fit(X, labels),
         LearnedKernelTransformer(VIEWS).fit(X, y),
     ):
-        with pytest.raises(InvalidInputError, match="Predictions are explained of"):
+        with pytest.raises(InvalidInputError, match="Explanations need a KernelDiscriminant"):
             contributions(other, X)
     with pytest.raises(InvalidInputError, match="one of discernel"):
         contributions(LogisticRegression().fit(X, y), X)

@@ -78,7 +78,7 @@ def test_a_row_may_be_a_series_and_a_score_a_number():
 def test_what_cannot_be_drawn_says_so():
     X, y = make_rows()
     clf = KernelDiscriminant(RBF()).fit(X, y)
-    with pytest.raises(InvalidInputError, match=r"One row is drawn. Got 2; give X\[:1\]"):
+    with pytest.raises(InvalidInputError, match=r"X must have one row. Got 2. Pass X\[:1\]"):
         ContributionsDisplay.from_estimator(clf, X[:2])
     with pytest.raises(InvalidInputError, match="class must be one of"):
         ContributionsDisplay.from_estimator(clf, X[:1], label="other")

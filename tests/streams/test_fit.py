@@ -118,7 +118,7 @@ def test_the_default_learns_a_metric_and_knows_what_to_expect():
     assert clf.feature_importances_[:2].sum() > 0.9
     assert clf.streamed_.n_rows == 6000
     assert clf.streamed_.rank == 1500
-    assert "drawn rows held out from the kernel" in clf.expected_.where
+    assert "sample of rows that the kernel was not learned from" in clf.expected_.where
     assert clf.expected_.low - 0.01 < clf.score(new, truth) < clf.expected_.high + 0.01
     few = MultipleKernelDiscriminant().fit(X[:500], y[:500])
     assert clf.score(new, truth) > few.score(new, truth)

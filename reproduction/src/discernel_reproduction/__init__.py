@@ -1,1 +1,1 @@
-"""The tables and figures of five papers, run again with discernel, and what they compare with."""
+"""Reproduction of the tables and figures of five papers, with their baselines."""

@@ -1,4 +1,4 @@
-"""`discernel reproduce`, found by the command line where this package is installed."""
+"""The command `discernel reproduce`, available if this package is installed."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from discernel.cli.show_comparing import show_failures
 from discernel.compare.compare import DEFAULT_STORE
 from discernel.compare.store import Record, Store
 from discernel.show.terminal import plain_table
-from discernel.show.writing import make_folder_of, write_file
+from discernel.show.writing import make_parent_folder, write_file
 from discernel_reproduction import reproduce
 from discernel_reproduction.reproduce import Reproduced, Reproduction, both_numbers
 
-#: Divisions a plan with ``--quick``.
+#: Splits per plan with ``--quick``.
 QUICK = 3
 _VERDICTS = {
     "agrees": "green",
@@ -38,7 +38,7 @@ def reproduce_command(
             metavar="NAME...", help="Tables or figures, papers, or 'all'. (default: list them)"
         ),
     ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="List what can be run.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List tables and figures.")] = False,
     quick: Annotated[bool, typer.Option(help=f"At most {QUICK} splits each.")] = False,
     splits: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="At most N splits each.")
@@ -46,18 +46,18 @@ def reproduce_command(
     jobs: Jobs = None,
     store: StoreFile = DEFAULT_STORE,
 ) -> None:
-    """Run published tables again.
+    """Reproduce published tables.
 
     Our numbers are shown beside the printed ones, with a verdict on each.
-    Results are kept: the same command goes on from what there is.
+    Results are stored: the same command continues from them.
     """
-    with one_line_errors(f"Run the same command again: it goes on from {store}."):
+    with one_line_errors(f"Run the same command again: it continues from {store}."):
         chosen = _chosen(names or ["all"])
         if list_ or not names:
             _show_reproducible(chosen)
             return
         limit = splits if splits is not None else QUICK if quick else None
-        make_folder_of(store)
+        make_parent_folder(store)
         with Store(store) as results:
             cells = [each for found in chosen for each in _run_one(found, results, limit, jobs)]
         good = sum(each.verdict in ("agrees", "better") for each in cells)
@@ -68,7 +68,7 @@ def reproduce_command(
 
 
 def _chosen(names: Sequence[str]) -> list[Reproduction]:
-    """Return what names of tables, names of papers, or 'all' stand for."""
+    """Return the reproductions selected by names of tables or papers, or by 'all'."""
     known = reproduce.names()
     wanted = [
         each
@@ -82,7 +82,7 @@ def _run_one(
     found: Reproduction, store: Store, limit: int | None, jobs: int | None
 ) -> list[Reproduced]:
     """Run one table, show it, and save its figure."""
-    found = found if limit is None else found.with_divisions(limit)
+    found = found if limit is None else found.with_splits(limit)
     cells = reproduce.reproduce(found, store, n_jobs=jobs or -1, progress=True)
     records = reproduce.stored(found, store)
     _show_reproduction(found, cells, records)
@@ -95,12 +95,12 @@ def _run_one(
     return cells
 
 
-# ---- what the terminal shows -------------------------------------------------------------------
+# ---- terminal output -------------------------------------------------------------------
 
 
 def _show_reproducible(found: Sequence[Reproduction]) -> None:
-    """List the tables and figures that can be run again."""
-    table = plain_table("name", ">cells", ">runs", "~what it holds")
+    """List the tables and figures that can be reproduced."""
+    table = plain_table("name", ">cells", ">runs", "~title")
     for each in found:
         runs = sum(len(plan.cells()) for plan in each.plans)
         table.add_row(each.id, str(len(each.links)), f"{runs:,}", escape(each.title))
@@ -111,7 +111,7 @@ def _show_reproducible(found: Sequence[Reproduction]) -> None:
 def _show_reproduction(
     found: Reproduction, cells: Sequence[Reproduced], records: Sequence[Record]
 ) -> None:
-    """Show our numbers beside the published ones, and what failed."""
+    """Show our numbers beside the published ones, and failures."""
     out.print()
     out.print(f"[bold]{found.id}[/]  {escape(found.title)}")
     reasons = list(dict.fromkeys(each.reason for each in cells if each.reason))
@@ -127,7 +127,7 @@ def _show_reproduction(
 
 
 def _beside(cells: Sequence[Reproduced], reasons: Sequence[str]) -> Table:
-    """Return a row per cell; numbers in the last column stand for reasons."""
+    """Return a table with a row per cell; numbers in the last column refer to reasons."""
     table = plain_table("~row", "~column", ">published", ">ours", "verdict")
     for each in cells:
         verdict = Text(each.verdict, style=_VERDICTS[each.verdict])

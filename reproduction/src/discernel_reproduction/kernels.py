@@ -1,4 +1,4 @@
-"""Candidate kernels as plain data, as plans and stores keep them."""
+"""Candidate kernels from plain data, as in plans and stores."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from typing import Any
 
 from discernel import kernels as kernel_families
 from discernel.compare.fitting import view_kernels
-from discernel.compare.tasks import Division
+from discernel.compare.tasks import TrainTestSplit
 from discernel.exceptions import unknown_choice
 from discernel.kernels import Kernel
 
 
-def make_kernels(spec: Any, division: Division) -> list[Kernel]:
-    """Return the candidate kernels that plain data stand for.
+def make_kernels(spec: Any, split: TrainTestSplit) -> list[Kernel]:
+    """Return candidate kernels from plain data.
 
     Parameters
     ----------
     spec : "auto" or list
-        ``"auto"`` as in the estimators, or three widths for each of several views; a list of
-        ``[family, parameters]``.
-    division : Division
-        Whose views are meant.
+        ``"auto"`` for the default kernels, or three widths per view if there are several views;
+        otherwise a list of ``[family, parameters]``.
+    split : TrainTestSplit
+        The split, for its views.
     """
     if spec == "auto":
-        return view_kernels(division.views)
+        return view_kernels(split.views)
     for family, _ in spec:
         if family not in kernel_families.__all__:
             raise unknown_choice("family of kernels", family, list(kernel_families.__all__))

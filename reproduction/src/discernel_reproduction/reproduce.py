@@ -1,4 +1,4 @@
-"""Published tables and figures run again, our number beside the printed one."""
+"""Reproduction of published tables and figures, and comparison with the printed numbers."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ from discernel_reproduction.methods import PAPERS
 from discernel_reproduction.published import Printed, PrintedTable, papers, published
 
 Verdict: TypeAlias = Literal["agrees", "better", "differs", "not judged", "not run"]
-#: Units in which more is better; in others only agreement counts.
+#: Units in which larger or smaller is better; in others only agreement counts.
 _MORE_IS_BETTER = ("accuracy_percent", "auc", "alignment")
 _LESS_IS_BETTER = ("error_percent",)
 
 
 @dataclass(frozen=True)
 class Link:
-    """Which of our numbers stands beside a published one.
+    """Link from a published number to our result.
 
     Attributes
     ----------
     row, column : str
-        The published cell.
+        Row and column of the published cell.
     data, method : str
-        The names of a data set and a method of one of the plans.
+        Names of a data set and a method of one of the plans.
     value : callable or None
-        From the record of one division to the number, in the unit of the published cell; NaN
-        where the record has none.
+        Function from the record of one split to our number, in the unit of the published cell; NaN
+        if the record has none.
     pooled : callable or None
-        Instead: from all records of the data set, of any method, to the numbers whose mean is
-        meant. For what no single record has: a p-value, or the best of several methods.
+        Instead of ``value``: function from all records of the data set to the numbers to average,
+        for example a p-value, or the best of several methods.
     reason : str
-        Why the numbers may differ: a short name, a colon and what was found. Or why agreement is
-        not judged.
+        Why the numbers may differ (a short name, a colon, and details), or why they are not
+        judged.
     judged : bool
-        Whether agreement means anything: times of other machines do not.
+        Whether agreement is judged; times on other machines are not.
     """
 
     row: str
@@ -60,34 +60,34 @@ class Link:
     def __post_init__(self) -> None:
         if (self.value is None) == (self.pooled is None):
             raise InvalidInputError(
-                f"A link must have either a value or what is pooled. That of {self.row} | "
+                f"A link must have either value or pooled. The link of {self.row} | "
                 f"{self.column} has {'none' if self.value is None else 'both'}."
             )
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """A published table or figure, and what has to be run for it.
+    """A published table or figure, and the plans that reproduce it.
 
     Attributes
     ----------
     id : str
-        Paper and place, as in `discernel_reproduction.published`.
+        Paper and table, as in `discernel_reproduction.published`.
     plans : tuple of Plan
-        What to run. Pairs of a data set and a method are unique over all of them. None where the
-        data are private; the notes then name public ones of the kind.
+        Plans; pairs of a data set and a method are unique over all plans. Empty if the data are
+        private; the notes then name similar public data.
     links : tuple of Link
-        One a cell that can be compared.
+        One per comparable cell.
     notes : tuple of str
-        What a reader must know: what the paper leaves open, which data are private.
+        Notes for the reader, for example on details that the paper does not give.
     figure : callable or None
-        From the records to a matplotlib figure.
+        Function from the records to a matplotlib figure.
     caption : str
-        What a figure shows that has no published numbers.
+        Caption of a figure without published numbers.
     n_published : int or None
-        How many divisions the printed numbers are means of; None is what the protocol says, or 1.
+        Number of splits behind the printed means; by default that of the protocol, or 1.
     errors_of_means : bool
-        Whether printed errors are those of the means already, and not those of one division.
+        Whether printed errors are standard errors of means, not standard deviations over splits.
     """
 
     id: str
@@ -101,23 +101,23 @@ class Reproduction:
 
     @property
     def table(self) -> PrintedTable | None:
-        """The published numbers; None for a figure without any."""
+        """The published numbers; None for a figure without numbers."""
         return published(self.id.partition("-")[0]).get(self.id)
 
     @property
     def title(self) -> str:
-        """What the numbers are."""
+        """Title of the table or figure."""
         return self.caption if self.table is None else self.table.title
 
     @property
-    def divisions_published(self) -> int:
-        """How many divisions the printed numbers are means of."""
+    def n_splits_published(self) -> int:
+        """Number of splits behind the printed means."""
         protocol = {} if self.table is None else self.table.protocol
         stated = protocol.get("n_partitions") if self.n_published is None else self.n_published
         return stated if isinstance(stated, int) else 1
 
-    def with_divisions(self, n: int) -> Reproduction:
-        """Return the same with at most so many divisions a plan: the first ones."""
+    def with_splits(self, n: int) -> Reproduction:
+        """Return the reproduction with at most the first n splits of each plan."""
         plans = tuple(
             replace(plan, splits=replace(plan.splits, n=min(n, plan.splits.n)))
             for plan in self.plans
@@ -134,16 +134,16 @@ class Reproduced:
     cell : Printed
         The published number.
     ours, error : float
-        The mean over the divisions and its standard error; NaN where nothing was run.
+        Mean over the splits and its standard error; NaN if nothing was run.
     n : int
-        The number of divisions.
+        Number of splits.
     verdict : str
-        ``"agrees"`` within two standard errors, ``"better"`` or ``"differs"`` beyond them. ``"not
-        judged"`` where agreement means nothing, or one division says nothing about errors.
+        ``"agrees"`` within two standard errors, else ``"better"`` or ``"differs"``. ``"not
+        judged"`` if agreement is not judged, or if a single split gives no standard error.
     reason : str
-        Why they may differ, or are not judged.
+        Why the numbers may differ, or are not judged.
     digits : int
-        How many decimals were printed.
+        Number of printed decimals.
     """
 
     cell: Printed
@@ -156,24 +156,24 @@ class Reproduced:
 
     @property
     def short_reason(self) -> str:
-        """The name of the reason."""
+        """Short name of the reason."""
         return self.reason.partition(":")[0] or "not looked into"
 
 
 def names() -> list[str]:
-    """Return the ids of all tables and figures, those on private data among them."""
+    """Return the ids of all tables and figures, including those on private data."""
     found = [name for paper in papers() for name in _of_paper(paper)]
     return sorted(found, key=_place)
 
 
 def _place(name: str) -> tuple[str, float]:
-    """Return paper and kind, and the number: table 2 before table 10."""
+    """Return a sort key that puts table 2 before table 10."""
     kind, number = re.fullmatch(r"(.*?[a-z])([\d.]+)", name).groups()  # type: ignore[union-attr]
     return kind, float(number)
 
 
 def reproduction(name: str) -> Reproduction:
-    """Return what is run for a table or figure, or raise a clear error."""
+    """Return the reproduction of a table or figure, or raise an error."""
     if name not in names():
         raise unknown_choice("table or figure", name, names())
     return _of_paper(name.partition("-")[0])[name]
@@ -187,27 +187,27 @@ def _of_paper(paper: str) -> Mapping[str, Reproduction]:
 def reproduce(
     found: Reproduction, store: Store, *, n_jobs: int | None = None, progress: bool = False
 ) -> list[Reproduced]:
-    """Run what the store does not have, and compare."""
+    """Run the cells that the store does not have, and compare with the printed numbers."""
     for plan in found.plans:
         run(plan, store, n_jobs=n_jobs, progress=progress, protocol=PAPERS)
     return compare(found, stored(found, store))
 
 
 def stored(found: Reproduction, store: Store) -> list[Record]:
-    """Return what a store has of a table or figure, predictions included."""
+    """Return the stored records of a table or figure, with predictions."""
     return [
         record for plan in found.plans for record in store.records(plan.cells(), predictions=True)
     ]
 
 
 def compare(found: Reproduction, records: Sequence[Record]) -> list[Reproduced]:
-    """Return our number beside every published one that has a link."""
+    """Return the comparison of every linked published number with ours."""
     there = [record for record in records if record.result.error is None]
     return [_compare(found, link, there) for link in found.links]
 
 
 def _compare(found: Reproduction, link: Link, records: Sequence[Record]) -> Reproduced:
-    assert found.table is not None  # what has links has numbers
+    assert found.table is not None  # links need published numbers
     cell, values = found.table.cell(link.row, link.column), _values(link, records)
     digits = _digits(found.table, cell)
     if len(values) == 0:
@@ -218,20 +218,20 @@ def _compare(found: Reproduction, link: Link, records: Sequence[Record]) -> Repr
     if link.judged and len(values) > 1:
         printed = spread if cell.error is None else cell.error
         is_mean = found.errors_of_means and cell.error is not None
-        theirs = printed / np.sqrt(1 if is_mean else found.divisions_published)
+        theirs = printed / np.sqrt(1 if is_mean else found.n_splits_published)
         verdict = judge(mean, error, cell, theirs, digits)
     return Reproduced(cell, mean, error, len(values), verdict, link.reason, digits)
 
 
 def _digits(table: PrintedTable, cell: Printed) -> int:
-    """Return the decimals printed: those of all cells of the unit, as 0.90 is kept as 0.9."""
+    """Return the printed decimals, from all cells of the unit, because 0.90 is stored as 0.9."""
     alike = [f"{other.value:g}" for other in table.cells if other.unit == cell.unit]
     plain = [text for text in alike if "e" not in text]  # 1e-07 says nothing about decimals
     return max((len(text.partition(".")[2]) for text in plain), default=1)
 
 
 def _values(link: Link, records: Sequence[Record]) -> NDArray[np.float64]:
-    """Return our numbers, one per division unless they are pooled."""
+    """Return our numbers, one per split unless they are pooled."""
     of_data = [record for record in records if record.cell.data.name == link.data]
     if link.pooled is not None:
         values = np.asarray(link.pooled(of_data), dtype=float)
@@ -243,7 +243,7 @@ def _values(link: Link, records: Sequence[Record]) -> NDArray[np.float64]:
 
 
 def judge(ours: float, error: float, cell: Printed, published_error: float, digits: int) -> Verdict:
-    """Return how our mean compares with a published one.
+    """Return the verdict on our mean and a published number.
 
     Parameters
     ----------
@@ -252,15 +252,15 @@ def judge(ours: float, error: float, cell: Printed, published_error: float, digi
     cell : Printed
         The published number.
     published_error : float
-        Its standard error.
+        Standard error of the published number.
     digits : int
-        The decimals it was printed with.
+        Number of printed decimals.
 
     Returns
     -------
     str
-        ``"agrees"`` within two standard errors of the difference; a printed number is rounded, so
-        half its last digit counts too. Beyond, ``"better"`` or ``"differs"``.
+        ``"agrees"`` within two standard errors of the difference plus half a printed digit, because
+        printed numbers are rounded; otherwise ``"better"`` or ``"differs"``.
     """
     margin = 2.0 * float(np.hypot(error, published_error)) + 0.5 * 10.0**-digits
     if abs(ours - cell.value) <= margin:
@@ -273,11 +273,11 @@ def judge(ours: float, error: float, cell: Printed, published_error: float, digi
 
 
 def markdown(found: Reproduction, comparisons: Sequence[Reproduced]) -> str:
-    """Return a table in Markdown, our numbers beside the printed ones, and what is to be known."""
+    """Return a Markdown table with printed and our numbers, followed by reasons and notes."""
     lines = [f"### {found.id}: {found.title}", ""]
     if comparisons:
         lines += [
-            "| row | column | printed | ours | divisions | verdict |",
+            "| row | column | printed | ours | splits | verdict |",
             "|---|---|--:|--:|--:|---|",
         ]
     for each in comparisons:
@@ -297,7 +297,7 @@ def markdown(found: Reproduction, comparisons: Sequence[Reproduced]) -> str:
 
 
 def both_numbers(each: Reproduced) -> tuple[str, str]:
-    """Return the printed number and ours with their errors, as many digits as were printed."""
+    """Return the printed number and ours with their errors, with the printed number of decimals."""
     digits = each.digits
     printed = _shown(each.cell.value, digits)
     if each.cell.error is not None:
@@ -309,7 +309,7 @@ def both_numbers(each: Reproduced) -> tuple[str, str]:
 
 
 def _shown(value: float, digits: int) -> str:
-    """Return a number with so many decimals, or with an exponent where these would be all 0."""
+    """Return a number with some decimals, or with an exponent if they would all be 0."""
     is_tiny = 0.0 < abs(value) < 0.5 * 10.0**-digits
     return f"{value:.1e}" if is_tiny else f"{value:.{digits}f}"
 

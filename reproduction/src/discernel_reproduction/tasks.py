@@ -1,4 +1,4 @@
-"""Rows as the papers chose and divided them."""
+"""Rows as the papers chose and split them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.compare.plan import Cell
-from discernel.compare.tasks import Division, draw_rows, make_division, read, split_rows
+from discernel.compare.tasks import TrainTestSplit, draw_rows, make_split, read, split_rows
 from discernel.datasets import Dataset
 from discernel.exceptions import InvalidInputError, unknown_choice
 
@@ -24,11 +24,11 @@ _GROUPS = (
 
 
 def five_groups() -> Dataset:
-    """Return 500 points in five round groups, a cross, of three classes.
+    """Return 500 points of three classes in five round groups that form a cross.
 
-    Above and below are one class, left and right another, the middle is the third. The paper
-    prints neither centres nor widths; here the centres are 2 apart and the standard deviation is
-    0.35, so that the groups nearly touch.
+    The groups above and below are one class, those left and right another, and the middle group is
+    the third. The paper prints neither centres nor widths; here the centres are 2 apart and the
+    standard deviation is 0.35, so that the groups nearly touch.
     """
     rng = np.random.default_rng(0)
     X = np.concatenate([0.35 * rng.standard_normal((n, 2)) + center for center, n, _ in _GROUPS])
@@ -36,13 +36,13 @@ def five_groups() -> Dataset:
     return Dataset("five_groups", X, y, ("x", "y"), "Five groups of points, a cross", "made here")
 
 
-def divide(cell: Cell) -> Division:
-    """Return the division that a cell is about; it is the same for all methods.
+def load_split(cell: Cell) -> TrainTestSplit:
+    """Return the split of a cell; it is the same for all methods.
 
-    Options of the data are ``rows``: only so many rows, drawn at random. ``classes``: only these.
-    ``per_class``: so many rows of each class, drawn anew for every division, or with ``end`` the
-    ``"first"`` or the ``"last"`` ones. ``cuts``: a number to predict made classes by these limits.
-    ``scaled_together``: scaling is learned on all rows before they are divided.
+    Options of the data are ``rows``, a number of random rows; ``classes``, the classes to keep;
+    ``per_class``, a number of rows of each class, drawn for every split, or with ``end`` the
+    ``"first"`` or the ``"last"`` rows of each class; ``cuts``, limits that turn a numeric target
+    into classes; and ``scaled_together``, whether scaling is learned on all rows before the split.
     """
     data = five_groups() if cell.data.name == "five_groups" else read(cell.data)
     y, rows, options = np.asarray(data.y), np.arange(len(data.y)), cell.data.options
@@ -55,11 +55,11 @@ def divide(cell: Cell) -> Division:
     rows = draw_rows(rows, y, cell.data)
     train, test = split_rows(rows, y, cell, data.train)
     known = rows if options.get("scaled_together", False) else train
-    return make_division(cell, data, y, known, train, test)
+    return make_split(cell, data, y, known, train, test)
 
 
 def _members(y: NDArray[Any], classes: Sequence[Any]) -> NDArray[np.bool_]:
-    """Return which rows belong to some classes, or raise where there is no such class."""
+    """Return a mask of the rows of some classes, or raise an error for unknown classes."""
     known = np.unique(y).tolist()
     unknown = [label for label in classes if label not in known]
     if unknown:
@@ -70,7 +70,7 @@ def _members(y: NDArray[Any], classes: Sequence[Any]) -> NDArray[np.bool_]:
 
 
 def _some_of_each_class(rows: NDArray[np.intp], y: NDArray[Any], cell: Cell) -> NDArray[np.intp]:
-    """Return at most n rows of each class: drawn anew for every division, or from one end."""
+    """Return at most n rows of each class: random in every split, or the first or last."""
     n, end = int(cell.data.options["per_class"]), cell.data.options.get("end")
     if end not in (None, "first", "last"):
         raise unknown_choice("end", end, ["first", "last"])

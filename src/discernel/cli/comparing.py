@@ -36,7 +36,7 @@ from discernel.compare.metrics import METRICS
 from discernel.compare.report import write_report
 from discernel.compare.report.words import conclusion
 from discernel.show.facts import Origin
-from discernel.show.writing import check_place, refuse_same_file, write_file
+from discernel.show.writing import check_writable_path, refuse_same_file, write_file
 
 
 def _quoted(names: Iterable[str]) -> str:
@@ -106,7 +106,7 @@ def compare_command(
         console = err if "-" in (json, csv) else out
         found = compare(
             data_of(data, target, drop, categorical, numeric, rows),
-            n_divisions=splits,
+            n_splits=splits,
             train_size=train_size,
             seed=seed,
             methods=method,
@@ -140,7 +140,7 @@ def _check_places(data: str, store: Path, written: dict[str, Path | None]) -> No
     )
     for what, path in written.items():
         if path is not None:
-            check_place(what, path)
+            check_writable_path(what, path)
 
 
 def _write_page(found: Comparison, origin: Origin, report: Path | None, store: Path) -> Path:

@@ -25,7 +25,7 @@ from discernel.compare.tables import Entry, ResultTable, mean_importances, summa
 from discernel.show.facts import importance_block
 from discernel.show.terminal import plain_table, print_blocks
 from discernel.show.words import seconds
-from discernel.show.writing import make_folder_of
+from discernel.show.writing import make_parent_folder
 
 #: The data sets, with a description.
 _DATA = {
@@ -64,7 +64,7 @@ def demo_command(
     with one_line_errors("Run the same command again to continue."):
         plan = _plan(splits)
         _introduce(splits)
-        make_folder_of(store)
+        make_parent_folder(store)
         with Store(store) as results:
             run(plan, results, n_jobs=-1 if jobs is None else jobs, progress=True)
             records = results.records(plan.cells(), predictions=True)

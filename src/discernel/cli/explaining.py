@@ -23,7 +23,7 @@ from discernel.cli.shared import (
 from discernel.exceptions import InvalidInputError
 from discernel.inspection import Contributions, contributions, similar_rows
 from discernel.inspection.source_weights import sum_by
-from discernel.inspection.words import RowScore, cell_text, speaking_rows
+from discernel.inspection.words import RowScore, cell_text, similar_rows_title
 from discernel.persistence import SavedModel, read_model
 from discernel.show.terminal import bar, indented, plain_table, print_blocks, print_heading, say
 from discernel.show.words import one_line, plural
@@ -135,7 +135,7 @@ def explain_rows(
                 "predicted": predicted[i],
                 "probabilities": _named(classes, shares[i]),
                 "score": score.value,
-                "score_is": score.kind + score.whose,
+                "score_is": score.kind + score.suffix,
                 "baseline": score.baseline,
                 "baseline_is": found.compared_with,
                 "columns": terms,
@@ -227,7 +227,7 @@ def _show_row(console: Console, found: Mapping[str, Any]) -> None:
         rows = [each for each in found["similar"] if each["speaks"] == side]
         if not rows:
             continue
-        say(console, speaking_rows(side, found["predicted"]))
+        say(console, similar_rows_title(side, found["predicted"]))
         table = plain_table("", ">", ">", "", header=False)
         for each in rows:
             label = "" if each["class"] is None else str(each["class"])

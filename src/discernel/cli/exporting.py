@@ -14,7 +14,7 @@ from discernel.export import numpy_scorer, to_onnx, write_scorer
 from discernel.export._scorer import Scorer
 from discernel.rows.formats import listed
 from discernel.show.words import one_line
-from discernel.show.writing import check_place, refuse_same_file, write_file
+from discernel.show.writing import check_writable_path, refuse_same_file, write_file
 
 #: The maximum number of names printed.
 _MOST = 100
@@ -51,7 +51,7 @@ def export_command(
             )
         if float32 and to.suffix == ".py":
             raise InvalidInputError("--float32 works with .onnx only. Omit it for a .py file.")
-        check_place("export", to)
+        check_writable_path("export", to)
         loaded = read_classifier(model)
         pipeline, names = loaded.pipeline, loaded.schema.columns
         scorer = numpy_scorer(pipeline, names=names)

@@ -41,7 +41,7 @@ from discernel.rows.chunks import RowProgress
 from discernel.rows.formats import file_stem, listed
 from discernel.show.terminal import print_blocks
 from discernel.show.words import one_line, printable
-from discernel.show.writing import check_place, refuse_same_file
+from discernel.show.writing import check_writable_path, refuse_same_file
 
 #: The names of the criteria in `discernel.criteria`.
 Criteria = Literal[
@@ -89,7 +89,7 @@ def fit_command(
     with one_line_errors():
         output = _default_output(data[0]) if output is None else output
         refuse_same_file(data=file_of(data[0]), model=output)
-        check_place("model", output)
+        check_writable_path("model", output)
         learner = learning.Learner(criterion, max_time, command_line(), quiet)
         if many.are_many(data) or scheduler is not None:
             if views is not None:
@@ -205,7 +205,7 @@ def predict_command(
     with one_line_errors():
         refuse_same_file(model=model, data=file_of(data[0]), predictions=output)
         if output is not None:
-            check_place("predictions", output)
+            check_writable_path("predictions", output)
         loaded, where = read_classifier(model), _write_to_terminal if output is None else output
         if many.are_many(data) or scheduler is not None:
             with _show_bars(["predicting"], quiet) as report:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from discernel.cli.learning import Rows, count_right
 from discernel.exceptions import InvalidInputError, missing_extra
 from discernel.persistence import SavedModel
-from discernel.show.writing import csv_text, drafted
+from discernel.show.writing import csv_text, open_atomic
 
 _PARQUET, _JSON = (".parquet", ".pq"), (".jsonl", ".ndjson")
 
@@ -124,11 +124,11 @@ def write_predictions(
     if not isinstance(output, Path):
         _write_text(noted(), output, as_json)
     elif output.suffix.lower() in _PARQUET:
-        with drafted(output) as file:
+        with open_atomic(output) as file:
             _write_parquet(noted(), file)
     else:
         as_json = as_json or output.suffix.lower() in _JSON
-        with drafted(output) as file:
+        with open_atomic(output) as file:
             _write_text(noted(), lambda text: file.write(text.encode()), as_json)
     return sum(n for n, _ in known), sum(n for _, n in known)
 

@@ -30,7 +30,7 @@ from discernel.inspection.words import cell_text
 from discernel.persistence import SavedModel, read_model
 from discernel.report.model import RowExplanation, write_facts_report
 from discernel.show.terminal import print_blocks
-from discernel.show.writing import check_place, refuse_same_file
+from discernel.show.writing import check_writable_path, refuse_same_file
 
 
 def report_command(
@@ -70,7 +70,7 @@ def report_command(
     with one_line_errors():
         page = output or what.with_suffix(".html")
         refuse_same_file(file=what, report=page)
-        check_place("report", page)
+        check_writable_path("report", page)
         if _is_model(what):
             say_where("report", _report_model(what, page, title, explain, row or ()))
             return

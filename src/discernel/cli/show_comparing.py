@@ -67,7 +67,7 @@ def _show_importances(console: Console, found: Comparison) -> None:
     console.print()
     aside = "share ± standard deviation over splits"
     block = importance_block(f"columns that matter to {method}", columns, aside)
-    print_blocks(console, [block.written()])
+    print_blocks(console, [block.escaped()])
 
 
 def show_failures(console: Console, records: Sequence[Record]) -> None:

@@ -1,4 +1,4 @@
-"""Learned kernels against plain baselines on one data set, a user's own among others."""
+"""Compare learned kernels with baselines on one data set, for example a user's file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from discernel.compare.methods import (
     fitting_jobs,
     method_name,
     smallest_class,
-    without_unfit,
+    without_unsuitable,
 )
 from discernel.compare.metrics import find_metric
 from discernel.compare.plan import Data, Plan, Splits
@@ -32,7 +32,7 @@ from discernel.exceptions import InvalidInputError
 from discernel.rows.datasets import Dataset
 from discernel.rows.labelled import digest, open_file
 from discernel.show.facts import ImportanceFacts
-from discernel.show.writing import make_folder_of
+from discernel.show.writing import make_parent_folder
 
 #: The default file of results, in the working directory.
 DEFAULT_STORE = Path("discernel-results") / "results.sqlite"
@@ -50,22 +50,22 @@ def file_data(
     numeric: Sequence[str] = (),
     rows: int | None = None,
 ) -> Data:
-    """Return a file as part of a plan, checked, with the digest of its content.
+    """Check a file and return it as a data set of a plan, with a digest of its content.
 
     Parameters
     ----------
     path : str or Path
-        See `discernel.rows.labelled.open_file`, here and for the next four.
+        The file; `discernel.rows.labelled.open_file` describes it and the next four parameters.
     target : str, optional
-        The column with the labels.
+        Column with the labels.
     drop : sequence of str
         Columns to leave out.
     categorical : sequence of str
-        Columns of numbers that are categories.
+        Numeric columns to treat as categories.
     numeric : sequence of str
-        Columns to take as numbers; cells that are none are missing.
+        Columns to read as numbers; cells that are not numbers are missing.
     rows : int, optional
-        Only so many rows, drawn at random; all by default.
+        Number of rows to draw at random; all by default.
     """
     opened = open_file(path, target, drop=drop, categorical=categorical, numeric=numeric)
     file = {
@@ -82,7 +82,7 @@ def file_data(
 def comparison_plan(
     data: Data,
     *,
-    n_divisions: int = 10,
+    n_splits: int = 10,
     train_size: float = 0.8,
     seed: int = 0,
     methods: Sequence[str] | None = None,
@@ -92,16 +92,16 @@ def comparison_plan(
     Parameters
     ----------
     data : Data
-        The data set. With several views, every view has kernels of its own.
-    n_divisions : int, default=10
-        The number of divisions, stratified.
+        The data set. If it has several views, each view has its own kernels.
+    n_splits : int, default=10
+        Number of stratified random splits.
     train_size : float, default=0.8
-        The share of the rows that train.
+        Fraction of the rows to train on.
     seed : int, default=0
-        The seed of the first division.
+        Seed of the first split; it increases by 1 with each split.
     methods : sequence of str, optional
-        The names of some of `discernel.compare.methods.METHODS`, in small or capital letters,
-        with hyphens or spaces; by default `DEFAULT_METHODS` there.
+        Names from `discernel.compare.methods.METHODS`, in upper or lower case, with hyphens or
+        spaces; by default `discernel.compare.methods.DEFAULT_METHODS`.
 
     Examples
     --------
@@ -112,29 +112,27 @@ def comparison_plan(
     20
     """
     found = map(find_method, DEFAULT_METHODS if methods is None else methods)
-    chosen = {method.name: method for method in found}  # each once
+    chosen = {method.name: method for method in found}  # without duplicates
     if not 0.0 < train_size < 1.0:
-        raise InvalidInputError(
-            f"The share of rows that train must lie between 0 and 1. Got {train_size!r}."
-        )
-    splits = Splits(n=n_divisions, train_size=train_size, seed=seed)
+        raise InvalidInputError(f"train_size must be between 0 and 1. Got {train_size!r}.")
+    splits = Splits(n=n_splits, train_size=train_size, seed=seed)
     return Plan(f"compare {data.name}", (data,), tuple(chosen.values()), splits)
 
 
-def check_divisible(dataset: Dataset, n_rows: int) -> None:
-    """Raise a clear error where a comparison on so many rows of a data set would fail."""
+def check_splittable(dataset: Dataset, n_rows: int) -> None:
+    """Raise an error if ``n_rows`` rows of a data set cannot be split for a comparison."""
     name, y = dataset.name, np.asarray(dataset.y)
     if y.dtype.kind == "f":
         raise InvalidInputError(
-            f"The target must hold classes. That of {name!r} is a quantity; predict it with "
-            "discernel.MultipleKernelRidge, or take a data set with classes."
+            f"The target must hold classes. The target of {name!r} is numeric; predict it with "
+            "discernel.MultipleKernelRidge, or choose a data set with classes."
         )
     label, least = smallest_class(y, n_rows)
     if least < 2:
         raise InvalidInputError(
-            "Every class must have at least two rows: one to train with and one to hold out. Class "
-            f"{label!r} of {name!r} has {least}. Leave its rows out, or merge it with another class"
-            + (", or take more of the rows." if n_rows < len(y) else ".")
+            "Every class must have at least two rows: one to train on and one to hold out. Class "
+            f"{label!r} of {name!r} has {least}. Drop its rows, or merge it with another class"
+            + (", or use more rows." if n_rows < len(y) else ".")
         )
 
 
@@ -152,13 +150,13 @@ class Comparison:
     dataset : Dataset
         The rows.
     notes : tuple of str
-        Notes on how the file was read, and on columns or methods that were left out.
+        Notes on how the file was read, and on omitted columns or methods.
     summary : Summary
-        How many cells were run now, and how many were in the store.
+        Numbers of cells that were run and that were already in the store.
     records : tuple of Record
-        The results, with predictions, as a report takes them.
+        The results, with predictions, for `discernel.report.write_report`.
     metric : str
-        The name of the metric that methods are ranked by.
+        Name of the metric that methods are ranked by.
     columns : dict of str to str
         How each column of a file was used.
     """
@@ -173,22 +171,22 @@ class Comparison:
 
     @cached_property
     def table(self) -> ResultTable:
-        """The records summed up."""
+        """Summary of the records."""
         return summarize(self.records, self.metric)
 
     @property
     def ranking(self) -> list[Entry]:
-        """The methods, the best mean of the metric first, those without a result last.
+        """The entries of all methods, best mean first; methods without a result come last.
 
-        The standing of each says whether its distance from the first means anything.
+        The standing of an entry says whether its difference from the best is significant.
         """
         return [entry for name in self.table.datasets for entry in self.table.ranked(name)]
 
     @property
     def importances(self) -> tuple[str, list[ImportanceFacts]] | None:
-        """The first method that learned which columns matter, and how much they do.
+        """The first method with column importances, and its importances, largest first.
 
-        The most important column comes first. None where no method learned it.
+        None if no method has any.
         """
         for (_, method), records in self.table.records.items():
             if found := mean_importances(records):
@@ -202,7 +200,7 @@ class Comparison:
 def compare(
     data: Data | str = "wine",
     *,
-    n_divisions: int = 10,
+    n_splits: int = 10,
     train_size: float = 0.8,
     seed: int = 0,
     methods: Sequence[str] | None = None,
@@ -214,37 +212,37 @@ def compare(
 ) -> Comparison:
     """Compare learned kernels with baselines on a data set.
 
-    Each result is stored at once: after an interruption the same call continues. Cells that
-    failed before are run again. `discernel.report.write_report` makes a page of the records.
+    Each result is stored at once, so that the same call continues after an interruption. Cells
+    that failed before are run again. `discernel.report.write_report` writes a report page.
 
     Parameters
     ----------
     data : Data or str, default="wine"
         A file, from `file_data`, or the name of a data set.
-    n_divisions : int, default=10
-        See `comparison_plan`, here and for the next three.
+    n_splits : int, default=10
+        Number of stratified random splits.
     train_size : float, default=0.8
-        The share of the rows that train.
+        Fraction of the rows to train on.
     seed : int, default=0
-        The seed of the first division.
+        Seed of the first split; it increases by 1 with each split.
     methods : sequence of str, optional
-        The names of some of `discernel.compare.methods.METHODS`.
+        Names from `discernel.compare.methods.METHODS`; see `comparison_plan`.
     metric : str, default="accuracy"
-        The metric that methods are ranked and tested by, one of
-        `discernel.compare.metrics.METRICS`. All are recorded.
+        Metric to rank and test methods by, one of `discernel.compare.metrics.METRICS`. All of
+        them are recorded.
     store : str or Path
-        The file of results; its folder is made.
+        File of results; its folder is created.
     n_jobs : int, optional
-        Processes side by side, fewer where memory asks for it; by default one per core.
+        Number of parallel processes, fewer if memory is short; by default one per core.
     progress : bool, default=False
-        Whether to show a bar with an estimate of the time left.
+        Whether to show a progress bar.
     started : callable, optional
-        Called with the data set and the notes on it when all checks are passed.
+        Called with the data set and notes on it after all checks have passed.
 
     Returns
     -------
     Comparison
-        The ranking, whether it means anything, and the records.
+        The ranking with significance tests, and the records.
 
     Examples
     --------
@@ -254,29 +252,31 @@ def compare(
     >>> with TemporaryDirectory() as folder:
     ...     place = Path(folder) / "results.sqlite"
     ...     found = compare(
-    ...         "wine", n_divisions=3, methods=["rkda", "LDA"], store=place, n_jobs=1
+    ...         "wine", n_splits=3, methods=["rkda", "LDA"], store=place, n_jobs=1
     ...     )
     >>> [(entry.method, entry.standing) for entry in found.ranking]
     [('rkda', 'level'), ('LDA', 'level')]
     """
     data, metric = Data(data) if isinstance(data, str) else data, find_metric(metric).name
     plan = comparison_plan(
-        data, n_divisions=n_divisions, train_size=train_size, seed=seed, methods=methods
+        data, n_splits=n_splits, train_size=train_size, seed=seed, methods=methods
     )
     dataset, notes, columns = _rows(data)
     n_rows = min(int(data.options.get("rows", len(dataset.y))), len(dataset.y))
     if n_rows < len(dataset.y):
-        notes = (*notes, f"takes {n_rows:,} of the rows, drawn at random")
-    check_divisible(dataset, n_rows)
-    plan, left_out = without_unfit(plan, np.asarray(dataset.y), n_rows, named=methods is not None)
+        notes = (*notes, f"uses {n_rows:,} rows, drawn at random")
+    check_splittable(dataset, n_rows)
+    plan, left_out = without_unsuitable(
+        plan, np.asarray(dataset.y), n_rows, named=methods is not None
+    )
     notes = (*notes, *left_out)
     n_jobs = fitting_jobs(round(train_size * n_rows), n_jobs)
     if started is not None:
         started(dataset, notes)
-    make_folder_of(store)
+    make_parent_folder(store)
     with Store(store) as results:
         summary = run(plan, results, n_jobs=n_jobs, progress=progress, retry_failures=True)
-        # Another run that starts just now may have taken failures away, to try them again.
+        # A run that started meanwhile may have removed failures, to run them again.
         while len(records := results.records(plan.cells(), predictions=True)) < len(plan.cells()):
             run(plan, results, n_jobs=n_jobs, progress=progress)
     return Comparison(plan, dataset, tuple(notes), summary, tuple(records), metric, columns)
@@ -294,11 +294,11 @@ def _rows(data: Data) -> tuple[Dataset, Sequence[str], Mapping[str, str]]:
 
 
 def stored_records(store: Store) -> list[Record]:
-    """Return all that a store holds, predictions too, without the plans that asked for it.
+    """Return all records of a store, with predictions; no plan is needed.
 
     Parameters
     ----------
     store : Store
-        The store. Its methods are called by `method_name`.
+        The store; `method_name` names its methods.
     """
     return store.records(store.cells(method_name), predictions=True)

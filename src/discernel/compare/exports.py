@@ -1,4 +1,4 @@
-"""A comparison for other programs: where it comes from, and its numbers as JSON and CSV."""
+"""Exports of a comparison: its origin, and its numbers as JSON and CSV."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def origin_of(found: Comparison, command: str = "") -> Origin:
     found : Comparison
         The result of `compare`.
     command : str, default=""
-        The command that was run.
+        The command line that ran the comparison.
     """
     file = found.plan.datasets[0].file
     classes, counts = np.unique(np.asarray(found.dataset.y), return_counts=True)
@@ -54,7 +54,7 @@ def comparison_json(found: Comparison, origin: Origin, conclusion: tuple[str, ..
     origin : Origin
         From `origin_of`.
     conclusion : tuple of str
-        Sentences that sum it up.
+        Sentences that summarize the comparison.
     """
     named = found.importances
     importances: list[dict[str, Any]] = []
@@ -67,7 +67,7 @@ def comparison_json(found: Comparison, origin: Origin, conclusion: tuple[str, ..
         "dataset": found.dataset.name,
         "metric": found.metric,
         "higher_is_better": found.table.metric.higher_is_better,
-        "divisions": {
+        "splits": {
             "n": found.plan.splits.n,
             "train_size": found.plan.splits.train_size,
             "seed": found.plan.splits.seed,
@@ -84,7 +84,7 @@ def comparison_json(found: Comparison, origin: Origin, conclusion: tuple[str, ..
 
 
 def comparison_csv(found: Comparison) -> str:
-    """Return a comparison as CSV, a row per method, the best first.
+    """Return a comparison as CSV: one row per method, the best first.
 
     Parameters
     ----------
@@ -96,12 +96,12 @@ def comparison_csv(found: Comparison) -> str:
 
 
 def _numbers(entry: Entry) -> dict[str, Any]:
-    """Return the numbers of an entry by name: low and high are of the metric that is ranked."""
+    """Return the numbers of an entry by name; low and high bound the metric of the ranking."""
     interval = entry.interval
     return {
         "method": entry.method,
         **{name: entry.means.get(name, math.nan) for name in METRICS},
-        "n_divisions": len(entry.values),
+        "n_splits": len(entry.values),
         "n_failed": entry.n_failed,
         "low": math.nan if interval is None else interval.low,
         "high": math.nan if interval is None else interval.high,
@@ -113,9 +113,9 @@ def _numbers(entry: Entry) -> dict[str, Any]:
 
 
 def _known(value: Any) -> Any:
-    """Return plain data with None for numbers that are not finite: CSV leaves them empty."""
+    """Return plain data with None for numbers that are not finite; CSV cells are then empty."""
     return json.loads(json.dumps(value), parse_constant=_nothing)
 
 
 def _nothing(name: str) -> None:
-    """Return None for NaN and Infinity, which JSON does not know."""
+    """Return None for NaN and Infinity, which JSON does not have."""

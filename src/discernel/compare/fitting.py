@@ -1,7 +1,7 @@
-"""Functions that fit a method to one split and predict its held-out rows, one per kind.
+"""Functions that fit a method to one split and predict its held-out rows, one per method kind.
 
-Each takes a division and the options of the method, which are plain data, and returns a `Result`
-whose predictions are ``y_pred`` and, where there are any, ``scores`` and ``probabilities``.
+Each takes a split and the options of the method (plain data) and returns a `Result`. Its
+predictions are ``y_pred`` and, if the method has them, ``scores`` and ``probabilities``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sklearn.svm import SVC
 
 from discernel.arrays import FloatArray
 from discernel.compare.store import Result
-from discernel.compare.tasks import Division
+from discernel.compare.tasks import TrainTestSplit
 from discernel.estimators import KernelDiscriminant, MultipleKernelDiscriminant
 from discernel.inspection.facts import given_names
 from discernel.inspection.source_weights import kernel_sources, sum_by
@@ -36,12 +36,12 @@ from discernel.learn.learn import DEFAULT_REGULARIZATIONS
 
 #: Most training rows, and most held-out rows, whose coordinates are stored for a figure.
 _DRAWN = 150
-#: Scores of held-out rows, and the method of an estimator that returns them.
+#: Kinds of scores, and the estimator methods that return them.
 _SCORES = {"scores": "decision_function", "probabilities": "predict_proba"}
 
 
 def view_kernels(views: Mapping[str, slice]) -> list[Kernel]:
-    """Return the candidates without a learned metric: the automatic ones, or three a view."""
+    """Return candidate kernels without learned column scales: three per view, or defaults."""
     if not views:
         return as_kernels("auto")
     return [
@@ -52,32 +52,31 @@ def view_kernels(views: Mapping[str, slice]) -> list[Kernel]:
 
 
 def learner_kernels(views: Mapping[str, slice], criterion: str) -> Any:
-    """Return what a `MultipleKernelDiscriminant` is given for its kernels.
+    """Return the ``kernels`` parameter of a `MultipleKernelDiscriminant`.
 
-    ``"auto"`` stays a word, for which the estimator learns a metric. Not for equal weights, the
-    baseline in which nothing is learned, and not for several views, which have kernels of their
-    own.
+    With ``"auto"``, the estimator also learns column scales. Equal weights are the baseline that
+    learns nothing, and several views have their own kernels: both get a list of kernels.
 
     Parameters
     ----------
     views : dict of str to slice
-        The columns of each view; empty where there is one only.
+        The columns of each view; empty if there is only one.
     criterion : str
-        That of the estimator.
+        The criterion of the estimator.
     """
     return view_kernels(views) if views or criterion == "uniform" else "auto"
 
 
-def fit_and_predict(estimator: Any, division: Division) -> Result:
-    """Fit a classifier and predict the held-out rows, with scores and probabilities if it can."""
+def fit_and_predict(estimator: Any, split: TrainTestSplit) -> Result:
+    """Fit a classifier and predict the held-out rows, with scores and probabilities if any."""
     start = time.perf_counter()
-    estimator.fit(division.X_train, division.y_train)
+    estimator.fit(split.X_train, split.y_train)
     fitted = time.perf_counter()
-    predictions = {"y_pred": estimator.predict(division.X_test)}
+    predictions = {"y_pred": estimator.predict(split.X_test)}
     predicted = time.perf_counter()
     for name, method in _SCORES.items():
         if hasattr(estimator, method):
-            scores = getattr(estimator, method)(division.X_test)
+            scores = getattr(estimator, method)(split.X_test)
             predictions[name] = np.asarray(scores, dtype=np.float64)
     probabilities = predictions.get("probabilities")
     if probabilities is not None and probabilities.shape[1] == 2:
@@ -89,10 +88,10 @@ def fit_and_predict(estimator: Any, division: Division) -> Result:
     )
 
 
-def fit_learner(estimator: MultipleKernelDiscriminant, division: Division) -> Result:
-    """Fit a learned kernel and predict, with all that a report shows of the kernel."""
-    found = fit_and_predict(estimator, division)
-    # The names as given: resolved widths differ from one division to the next.
+def fit_learner(estimator: MultipleKernelDiscriminant, split: TrainTestSplit) -> Result:
+    """Fit a learned kernel and predict; the details are what a report shows of the kernel."""
+    found = fit_and_predict(estimator, split)
+    # Kernel names as given by the user: resolved widths differ from split to split.
     names, learned = given_names(estimator), estimator.learned_kernel_
     details = {
         "status": str(learned.status),
@@ -111,9 +110,9 @@ def fit_learner(estimator: MultipleKernelDiscriminant, division: Division) -> Re
     if 1 < len(set(sources)) < len(sources):  # sources with several kernels
         details["sources"] = dict(zip(names, sources, strict=True))
     if estimator.kernels == "auto":
-        details["feature_importances"] = _importances(estimator, division)
-    if division.is_first:
-        details["embedding"] = _embedding(estimator, division)
+        details["feature_importances"] = _importances(estimator, split)
+    if split.is_first:
+        details["embedding"] = _embedding(estimator, split)
     return replace(
         found,
         weights=dict(zip(names, estimator.kernel_weights_.tolist(), strict=True)),
@@ -123,24 +122,24 @@ def fit_learner(estimator: MultipleKernelDiscriminant, division: Division) -> Re
     )
 
 
-def _importances(estimator: MultipleKernelDiscriminant, division: Division) -> dict[str, float]:
-    """Return the importance of each column of the data to the default.
+def _importances(estimator: MultipleKernelDiscriminant, split: TrainTestSplit) -> dict[str, float]:
+    """Return the importance of each column of the data set to the default.
 
-    Those of other fits are not asked for: they would take about as long as a fit with few kernels.
+    Only the default has importances here: for other fits they take about as long as the fit.
     """
     importances = estimator.feature_importances_
-    columns = division.columns or tuple(f"column {i}" for i in range(len(importances)))
+    columns = split.columns or tuple(f"column {i}" for i in range(len(importances)))
     names, sums = sum_by(columns, importances)
     return dict(zip(names, sums.tolist(), strict=True))
 
 
-def _embedding(estimator: MultipleKernelDiscriminant, division: Division) -> dict[str, Any]:
+def _embedding(estimator: MultipleKernelDiscriminant, split: TrainTestSplit) -> dict[str, Any]:
     """Return the first two discriminant coordinates of some training and held-out rows."""
     parts = [
         (estimator.transform(X[:_DRAWN])[:, :2], y[:_DRAWN], np.full(len(y[:_DRAWN]), held_out))
         for X, y, held_out in (
-            (division.X_train, division.y_train, False),
-            (division.X_test, division.y_test, True),
+            (split.X_train, split.y_train, False),
+            (split.X_test, split.y_test, True),
         )
     ]
     coordinates, labels, held_out = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -155,25 +154,25 @@ def _embedding(estimator: MultipleKernelDiscriminant, division: Division) -> dic
 # ---- the kinds ---------------------------------------------------------------------------------
 
 
-def discriminant(division: Division, options: dict[str, Any]) -> Result:
+def discriminant(split: TrainTestSplit, options: dict[str, Any]) -> Result:
     """Fit a `MultipleKernelDiscriminant`."""
-    kernels = learner_kernels(division.views, options.get("criterion", "auto"))
-    rows = division.as_read if kernels == "auto" else division
+    kernels = learner_kernels(split.views, options.get("criterion", "auto"))
+    rows = split.as_read if kernels == "auto" else split
     return fit_learner(MultipleKernelDiscriminant(kernels, **options), rows)
 
 
-def single(division: Division, options: dict[str, Any]) -> Result:
-    """Fit the kernel and the λ of the best accuracy in fivefold cross-validation."""
-    y, given = division.y_train, view_kernels(division.views)
+def single(split: TrainTestSplit, options: dict[str, Any]) -> Result:
+    """Fit the kernel and λ with the best accuracy in five-fold cross-validation."""
+    y, given = split.y_train, view_kernels(split.views)
     grid = {
-        "kernel": resolve_kernels(given, division.X_train),
+        "kernel": resolve_kernels(given, split.X_train),
         "regularization": DEFAULT_REGULARIZATIONS,
     }
-    # Statistics of the fit: leave-one-out was no better on any of five sets tried.
+    # Training statistics: leave-one-out was no better on any of five data sets tried.
     fisher = KernelDiscriminant(statistics="training")
-    folds = StratifiedKFold(_n_folds(y), shuffle=True, random_state=division.seed)
+    folds = StratifiedKFold(_n_folds(y), shuffle=True, random_state=split.seed)
     search = GridSearchCV(fisher, grid, cv=folds)
-    found = fit_and_predict(search, division)
+    found = fit_and_predict(search, split)
     best = search.best_index_ // len(DEFAULT_REGULARIZATIONS)
     return replace(
         found,
@@ -187,19 +186,18 @@ def _n_folds(y: NDArray[Any]) -> int:
     return min(5, int(np.unique(y, return_counts=True)[1].min()))
 
 
-def svc_grid(division: Division, options: dict[str, Any]) -> Result:
-    """Search widths and C of an RBF SVM by fivefold cross-validation, as most people would.
+def svc_grid(split: TrainTestSplit, options: dict[str, Any]) -> Result:
+    """Search widths and C of an RBF SVM by five-fold cross-validation.
 
-    With ``probabilities``, the scores of the best one become probabilities by Platt's sigmoid of
-    cross-validated scores; the time of that is part of the fit. Its classes stay those of the
-    margins.
+    With ``probabilities``, Platt scaling on cross-validated scores adds probabilities, and its
+    time counts as fit time. Predicted classes remain those of the SVM.
     """
-    X, y = division.X_train, division.y_train
+    X, y = split.X_train, split.y_train
     median = RBF().resolve(X).parameters["width"]
     widths = median * 2.0 ** np.linspace(-4, 4, int(options.get("n_widths", 10)))
     grid = {"gamma": (1.0 / widths**2).tolist(), "C": options.get("C", [0.1, 1.0, 10.0, 100.0])}
     search = GridSearchCV(SVC(), grid, cv=5)
-    found = fit_and_predict(search, division)
+    found = fit_and_predict(search, split)
     found.details.update(chosen={key: float(value) for key, value in search.best_params_.items()})
     if not options.get("probabilities", False) or _n_folds(y) < 2:
         return found
@@ -207,32 +205,32 @@ def svc_grid(division: Division, options: dict[str, Any]) -> Result:
     platt = CalibratedClassifierCV(clone(search.best_estimator_), cv=_n_folds(y), ensemble=False)
     platt.fit(X, y)
     seconds = found.seconds_fit + time.perf_counter() - start
-    found.predictions.update(probabilities=platt.predict_proba(division.X_test))
+    found.predictions.update(probabilities=platt.predict_proba(split.X_test))
     return replace(found, seconds_fit=seconds)
 
 
 # ---- classifiers with nothing to search --------------------------------------------------------
 
 
-def classify(estimator: BaseEstimator, division: Division, options: dict[str, Any]) -> Result:
-    """Fit a copy of a classifier with other options, and the seed of the cell if it takes one."""
-    seed = {"random_state": division.seed} if "random_state" in estimator.get_params() else {}
-    return fit_and_predict(clone(estimator).set_params(**seed | options), division)
+def classify(estimator: BaseEstimator, split: TrainTestSplit, options: dict[str, Any]) -> Result:
+    """Fit a clone of a classifier with given options and, if it has one, the split's seed."""
+    seed = {"random_state": split.seed} if "random_state" in estimator.get_params() else {}
+    return fit_and_predict(clone(estimator).set_params(**seed | options), split)
 
 
 class PeerClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier of another package; labels of any kind are encoded as integers for it.
+    """A classifier of another package, with labels of any kind encoded as integers.
 
     Parameters
     ----------
     package, maker : str
         The module to import, and the name of its class.
     options : dict
-        One thread and no output; all else is left at the defaults that its authors recommend.
+        Options for one thread and no output; all others keep the defaults of its authors.
     seed : str, default="random_state"
         The name of the parameter for the seed.
     tunes : bool, default=False
-        Whether its fit also takes validation rows and labels: a fifth of the training rows.
+        Whether its ``fit`` needs validation rows, for which a fifth of the training rows is used.
     random_state : int, default=0
         The seed.
 

@@ -19,7 +19,7 @@ THREADS = 1
 
 @lru_cache(maxsize=1)
 def machine() -> dict[str, Any]:
-    """Return processor, system, versions and threads, by which times can be judged."""
+    """Return processor, system, versions and threads, which measured times depend on."""
     return {
         "system": f"{platform.system()} {platform.machine()}",
         "processor": _processor(),
@@ -31,7 +31,7 @@ def machine() -> dict[str, Any]:
 
 
 def package_version(name: str) -> str | None:
-    """Return the version of a package, or None where it is not installed."""
+    """Return the version of a package, or None if it is not installed."""
     with suppress(PackageNotFoundError):
         return version(name)
     return None
@@ -39,16 +39,17 @@ def package_version(name: str) -> str | None:
 
 def _processor() -> str:
     """Return the name of the processor."""
-    with suppress(OSError, IndexError):  # Linux knows more than `platform` tells
+    with suppress(OSError, IndexError):  # on Linux, `platform` does not name the processor
         return Path("/proc/cpuinfo").read_text().split("model name")[1].split("\n")[0].strip("\t: ")
     return platform.processor()
 
 
 class PeakMemory:
-    """The most memory the process held within a ``with`` block, in bytes.
+    """Peak memory of the process within a ``with`` block, in bytes.
 
-    Linux can reset its record of the peak. On other systems only a new peak is known to be of this
-    block. Otherwise, and if other cells ran in the same process meanwhile, the peak is None.
+    Linux can reset its record of the peak. Other systems cannot: there, only a peak higher than
+    before belongs to this block, else the peak is None. It is also None if other cells ran in the
+    same process meanwhile.
     """
 
     peak: int | None = None
@@ -73,7 +74,7 @@ class PeakMemory:
 
     @classmethod
     def _enter(cls) -> int | None:
-        """Count this measurement in; return its turn, None where another is under way."""
+        """Register this measurement; return its number, or None if another one is running."""
         with cls._lock:
             cls._n_inside += 1
             cls._n_entered += 1
@@ -81,14 +82,14 @@ class PeakMemory:
 
     @classmethod
     def _leave(cls, turn: int | None) -> bool:
-        """Count it out; return whether there was no other meanwhile."""
+        """Unregister a measurement; return whether no other one ran meanwhile."""
         with cls._lock:
             cls._n_inside -= 1
             return turn == cls._n_entered
 
 
 def _peak_so_far() -> int | None:
-    """Return the most memory the process held, in bytes, as far back as the system knows."""
+    """Return the peak memory of the process in bytes, since its start or the last reset."""
     with suppress(OSError, IndexError):
         status = Path("/proc/self/status").read_text()
         return 1024 * int(status.split("VmHWM:")[1].split()[0])

@@ -1,4 +1,4 @@
-"""The methods that can be compared, by name, and which of them can learn from given rows."""
+"""The methods that can be compared, by name, and the choice of those that suit a data set."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from discernel.arrays import memory_limit
 from discernel.compare.fitting import PeerClassifier, classify, discriminant, single, svc_grid
 from discernel.compare.plan import Method, Plan
 from discernel.compare.store import Result
-from discernel.compare.tasks import Division
+from discernel.compare.tasks import TrainTestSplit
 from discernel.exceptions import InvalidInputError, unknown_choice
 
-#: Bytes per entry of a kernel matrix, times the copies in memory while kernels are learned.
-_BYTES_AN_ENTRY = 8 * 3
+#: Bytes per entry of a kernel matrix, times the number of copies while kernels are learned.
+_BYTES_PER_ENTRY = 8 * 3
 #: The default number of candidate kernels; several views have a few more.
 _KERNELS = 10
 
@@ -38,34 +38,34 @@ class Entrant:
     Attributes
     ----------
     name, kind : str
-        The names in tables and in a plan.
+        Name in tables, and key of the function that runs the method.
     run : callable
-        From a division and options to a result; the same for all methods of a kind.
+        Function of a split and options that returns a result; methods of one kind share it.
     options : dict
-        Plain data.
+        Options of the method, as plain data.
     slow_from : float
-        Training rows from which on a fit takes an hour or more: it is left out then, unless asked
-        for by name.
-    leaves_out : bool
-        Whether it leaves out one row at a time, or some of every class: it needs two of each.
+        Number of training rows from which a fit takes an hour or more. The method is then omitted
+        unless it is requested by name.
+    needs_two_rows : bool
+        Whether the fit holds out rows, so that it needs two training rows of every class.
     package : str
-        The package that it needs; empty where that is scikit-learn or discernel.
+        Package to install for the method; empty for scikit-learn and discernel.
     is_default : bool
-        Whether it is compared unless methods are named; where its package is installed.
+        Whether the method is compared by default, if its package is installed.
     """
 
     name: str
     kind: str
-    run: Callable[[Division, dict[str, Any]], Result]
+    run: Callable[[TrainTestSplit, dict[str, Any]], Result]
     options: Mapping[str, Any] = field(default_factory=dict)
     slow_from: float = math.inf
-    leaves_out: bool = False
+    needs_two_rows: bool = False
     package: str = ""
     is_default: bool = True
 
     @property
     def is_installed(self) -> bool:
-        """Whether its package is installed; the package is not imported."""
+        """Whether the package is installed; it is not imported."""
         return not self.package or find_spec(self.package) is not None
 
 
@@ -73,7 +73,7 @@ def _learner(name: str, criterion: str, is_default: bool = False) -> Entrant:
     """Return a `MultipleKernelDiscriminant` with a criterion."""
     options = {"criterion": criterion}
     return Entrant(
-        name, "discriminant", discriminant, options, leaves_out=True, is_default=is_default
+        name, "discriminant", discriminant, options, needs_two_rows=True, is_default=is_default
     )
 
 
@@ -95,7 +95,7 @@ METHODS: tuple[Entrant, ...] = (
     _learner("alignment", "alignment"),
     _learner("akfd", "akfd"),
     _learner("plain average", "uniform", True),
-    Entrant("single kernel", "single", single, slow_from=2_000, leaves_out=True),
+    Entrant("single kernel", "single", single, slow_from=2_000, needs_two_rows=True),
     Entrant("SVC grid", "svc_grid", svc_grid, {"probabilities": True}, slow_from=10_000),
     Entrant("forest", "forest", partial(classify, RandomForestClassifier(500))),
     Entrant("boosting", "boosting", partial(classify, HistGradientBoostingClassifier())),
@@ -103,7 +103,7 @@ METHODS: tuple[Entrant, ...] = (
     Entrant(
         "LDA",
         "lda",
-        # Shrunk where it would be singular.
+        # Shrinkage, because the covariance may be singular.
         partial(classify, LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")),
         is_default=False,
     ),
@@ -112,7 +112,7 @@ METHODS: tuple[Entrant, ...] = (
     _peer("CatBoost", "catboost", "CatBoostClassifier", options=_CATBOOST, seed="random_seed"),
     # Recursive feature machines.
     _peer("xRFM", "xrfm", "xRFM", 50_000, options={"device": "cpu", "verbose": False}, tunes=True),
-    # Networks: with tuned defaults, an ensemble in one, trained on made-up tables.
+    # Neural networks: tuned defaults, parameter-efficient ensemble, pretrained on synthetic tables.
     _peer("RealMLP", "pytabkit", "RealMLP_TD_Classifier", 20_000, options=_ONE_THREAD),
     _peer("TabM", "pytabkit", "TabM_D_Classifier", 20_000, options=_ONE_THREAD),
     _peer("TabPFN", "tabpfn", "TabPFNClassifier", 5_000, options={"n_jobs": 1}),
@@ -123,7 +123,7 @@ DEFAULT_METHODS: tuple[str, ...] = tuple(
     method.name for method in METHODS if method.is_default and method.is_installed
 )
 #: The function of each kind of method.
-KINDS: dict[str, Callable[[Division, dict[str, Any]], Result]] = {
+KINDS: dict[str, Callable[[TrainTestSplit, dict[str, Any]], Result]] = {
     method.kind: method.run for method in METHODS
 }
 
@@ -134,31 +134,30 @@ def find_method(name: str) -> Method:
     Parameters
     ----------
     name : str
-        In small or capital letters, with hyphens or spaces; "auto" is discernel's default.
+        Name in upper or lower case, with hyphens or spaces; "auto" is discernel's default.
     """
 
     def bare(name: str) -> str:
-        """Return a name in small letters, with spaces."""
+        """Return a name in lower case, with spaces."""
         return name.lower().replace("-", " ").replace("_", " ")
 
     for method in METHODS:
         if bare(method.name) == ("discernel" if bare(name) == "auto" else bare(name)):
             if not method.is_installed:
                 raise InvalidInputError(
-                    f"{method.name} must be installed to be compared. Run: pip install "
-                    f"{method.package}"
+                    f"{method.name} is not installed. Run: pip install {method.package}"
                 )
             return Method(method.name, method.kind, method.options)
     raise unknown_choice("method", name, [method.name for method in METHODS])
 
 
 def method_name(kind: str, options: Mapping[str, Any]) -> str:
-    """Return a readable name for a method of which only kind and options are known.
+    """Return a readable name for a method, given its kind and options.
 
     Parameters
     ----------
     kind : str
-        That of a method in a plan.
+        The kind of the method.
     options : dict
         Its options.
 
@@ -173,48 +172,48 @@ def method_name(kind: str, options: Mapping[str, Any]) -> str:
     for method in METHODS:
         if method.kind == kind and dict(method.options) == dict(options):
             return method.name
-    said = (f"{key} {json.dumps(value, ensure_ascii=False)}" for key, value in options.items())
-    return ", ".join([kind, *said]).replace('"', "")
+    listed = (f"{key} {json.dumps(value, ensure_ascii=False)}" for key, value in options.items())
+    return ", ".join([kind, *listed]).replace('"', "")
 
 
-# ---- what fits -------------------------------------------------------------------------------
+# ---- methods that suit a data set ----------------------------------------------------------------
 
 
 def smallest_class(y: NDArray[Any], n_rows: int) -> tuple[Any, int]:
-    """Return the class with the fewest of so many rows, and how many these are."""
+    """Return the smallest class, and its number of rows in a stratified sample of n_rows rows."""
     classes, counts = np.unique(y, return_counts=True)
     smallest = int(np.argmin(counts))
     return classes[smallest].item(), int(counts[smallest]) * n_rows // len(y)
 
 
-def without_unfit(
+def without_unsuitable(
     plan: Plan, y: NDArray[Any], n_rows: int, *, named: bool
 ) -> tuple[Plan, list[str]]:
-    """Return a plan without the methods that cannot do it, and a note on each that is left out.
+    """Return a plan without unsuitable methods, and notes that say which were omitted and why.
 
     Parameters
     ----------
     plan : Plan
-        Of one data set.
+        A plan with one data set.
     y : ndarray of shape (n_samples,)
-        Its labels.
+        Labels of the data set.
     n_rows : int
-        How many of its rows are taken.
+        Number of rows used.
     named : bool
-        Whether the methods were asked for by name. Those that take hours are run then.
+        Whether the methods were requested by name; slow methods are then kept.
     """
     label, least = smallest_class(y, n_rows)
     n_train = round(plan.splits.train_size * n_rows)
-    # A stratified division rounds the rows of a class down, or up.
+    # A stratified split may round the rows of a class down.
     in_training = math.floor(round(least * plan.splits.train_size, 6))
     reasons: dict[str, list[str]] = {}
     kept = []
     for method in plan.methods:
         entrant = next(each for each in METHODS if each.name == method.name)
-        if entrant.leaves_out and in_training < 2:
+        if entrant.needs_two_rows and in_training < 2:
             reason = f"needs two training rows of every class, and {label!r} has too few"
         elif not named and n_train >= entrant.slow_from:
-            reason = f"takes hours with {n_train:,} rows; it is run where it is asked for by name"
+            reason = f"takes hours with {n_train:,} rows; request it by name to run it"
         else:
             kept.append(method)
             continue
@@ -222,24 +221,24 @@ def without_unfit(
     notes = [f"left out {', '.join(names)}: {reason}" for reason, names in reasons.items()]
     if not kept:
         raise InvalidInputError(
-            f"At least one method must be able to learn from these rows. {'; '.join(notes)}. Name "
-            "other methods, or take more rows or fewer classes."
+            f"At least one method must be able to learn from these rows. {'; '.join(notes)}. "
+            "Choose other methods, more rows or fewer classes."
         )
     return replace(plan, methods=tuple(kept)), notes
 
 
 def fitting_jobs(n_train: int, n_jobs: int | None = None) -> int:
-    """Return how many cells to run side by side: one where a fit may take all memory.
+    """Return the number of cells to run in parallel: as many as memory allows, at least one.
 
     Parameters
     ----------
     n_train : int
-        The training rows of a cell.
+        Number of training rows per cell.
     n_jobs : int, optional
-        The most; by default the cores of this machine.
+        Largest number; by default the number of cores.
     """
     wanted, memory = effective_n_jobs(-1 if n_jobs is None else n_jobs), memory_limit()
     if memory is None:
         return int(wanted)
-    matrices = _BYTES_AN_ENTRY * _KERNELS * n_train**2
+    matrices = _BYTES_PER_ENTRY * _KERNELS * n_train**2
     return int(min(wanted, max(1, memory // matrices)))

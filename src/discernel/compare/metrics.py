@@ -19,24 +19,24 @@ LEAST_PROBABILITY = 1e-6
 
 @dataclass(frozen=True)
 class PredictionMetric:
-    """One number per division, and how to show it.
+    """A metric of predictions, with one value per split, and how to display it.
 
     Attributes
     ----------
     name : str
-        The name on the command line and in the metrics of a result.
+        Name on the command line and key in the metrics of a result.
     label : str
-        The name in sentences.
+        Name in sentences.
     short : str
-        The heading of a narrow column.
+        Heading of a narrow column.
     meaning : str
         A definition in one sentence.
     higher_is_better : bool
         Whether larger values are better.
     in_percent : bool
-        Whether it is shown in percent; a share is.
+        Whether values are displayed in percent.
     most : float
-        No value is larger. None is below 0.
+        Largest possible value; the smallest is 0.
     """
 
     name: str
@@ -58,17 +58,17 @@ class PredictionMetric:
         return f"{self.label} %" if self.in_percent else self.label
 
     def show(self, value: float) -> str:
-        """Return a value as it stands in a table, without its unit."""
+        """Return a value as text, without its unit."""
         if math.isnan(value):
             return "–"
         return f"{100.0 * value:z.1f}" if self.in_percent else f"{value:z.3f}"
 
     def show_with_unit(self, value: float) -> str:
-        """Return a value as it stands in a sentence."""
+        """Return a value as text, with its unit."""
         return self.show(value) + " %" * self.in_percent
 
 
-#: The metrics that are recorded of every run, by name; methods are ranked by the first by default.
+#: The metrics recorded for every cell, by name; the first ranks methods by default.
 METRICS: dict[str, PredictionMetric] = {
     metric.name: metric
     for metric in (
@@ -76,7 +76,7 @@ METRICS: dict[str, PredictionMetric] = {
             "accuracy",
             "accuracy",
             "acc. %",
-            "The share of held-out rows whose class is predicted right.",
+            "The share of held-out rows whose class is predicted correctly.",
             in_percent=True,
         ),
         PredictionMetric(
@@ -91,16 +91,16 @@ METRICS: dict[str, PredictionMetric] = {
             "roc_auc",
             "ROC AUC",
             "AUC",
-            "The chance that a row of a class gets a higher score for it than a row of another "
-            "class; 0.5 is guessing. Of more than two classes, each against the others, averaged.",
+            "The probability that a row of a class gets a higher score for it than a row of "
+            "another class; 0.5 is guessing. With more than two classes, the mean over the "
+            "classes, each against the rest.",
         ),
         PredictionMetric(
             "log_loss",
             "log-loss",
             "log-loss",
-            "Minus the mean logarithm of the probability that was given to the right class: "
-            "lower is better, and being sure and wrong costs most. No probability counts as "
-            "less than one in a million.",
+            "Minus the mean logarithm of the predicted probability of the true class; lower is "
+            "better. Confident errors cost most. Probabilities are clipped at one in a million.",
             higher_is_better=False,
             most=math.inf,
         ),
@@ -108,8 +108,8 @@ METRICS: dict[str, PredictionMetric] = {
             "brier",
             "Brier score",
             "Brier",
-            "The mean squared distance of the predicted probabilities from what happened: lower "
-            "is better.",
+            "The mean squared difference between predicted probabilities and outcomes (0 or 1); "
+            "lower is better.",
             higher_is_better=False,
             most=2.0,
         ),
@@ -123,7 +123,7 @@ def find_metric(name: str) -> PredictionMetric:
     Parameters
     ----------
     name : str
-        Its name; hyphens and spaces may replace underscores.
+        Name of the metric; hyphens and spaces may replace underscores.
 
     Examples
     --------
@@ -145,18 +145,18 @@ def measure(
     scores: FloatArray | None = None,
     probabilities: FloatArray | None = None,
 ) -> dict[str, float]:
-    """Return every metric that the predictions allow, by name.
+    """Return every metric that can be computed from the predictions, by name.
 
     Parameters
     ----------
     y_true, y_pred : ndarray of shape (n_rows,)
         True and predicted labels.
     classes : ndarray of shape (n_classes,)
-        The classes of the training rows, in the order of columns.
+        Classes of the training rows, in the order of the columns of scores and probabilities.
     scores : ndarray of shape (n_rows,) or (n_rows, n_classes), optional
         Decision values.
     probabilities : ndarray of shape (n_rows, n_classes), optional
-        Of each class.
+        Probability of each class.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def measure(
         ),
     }
     two = len(classes) == 2
-    # Of more classes, decision values of two rows need not be on one scale; probabilities are.
+    # With more than two classes, decision values of different rows may have different scales.
     ranked = probabilities if scores is None or (not two and probabilities is not None) else scores
     area = None if ranked is None else _area(y_true, ranked, classes)
     if area is not None:
@@ -185,20 +185,20 @@ def measure(
         least = np.maximum(probabilities, LEAST_PROBABILITY)
         of_truth = (truth * least / least.sum(axis=1, keepdims=True)).sum(axis=1)
         found["log_loss"] = float(-np.log(np.maximum(of_truth, LEAST_PROBABILITY)).mean())
-        # A class that no training row has got the probability 0.
+        # A class without training rows has probability 0.
         squares = ((probabilities - truth) ** 2).sum(axis=1) + (1.0 - truth.sum(axis=1))
-        found["brier"] = float(squares.mean() / (2.0 if two else 1.0))  # as scikit-learn has it
+        found["brier"] = float(squares.mean() / (2.0 if two else 1.0))  # as in scikit-learn
     return found
 
 
 def _area(y_true: NDArray[Any], scores: FloatArray, classes: NDArray[Any]) -> float | None:
-    """Return the area under the ROC curve, the mean over classes of each against the others.
+    """Return the area under the ROC curve; with more than two classes, the one-against-rest mean.
 
-    Only classes count that some of the rows have, and others have not; None where none has.
+    Classes that all rows or no rows belong to do not count. None if no class counts.
     """
     if scores.ndim == 1:
         scores = np.column_stack([-scores, scores])
-    if scores.shape[1] != len(classes):  # of pairs of classes, perhaps
+    if scores.shape[1] != len(classes):  # such as one column per pair of classes
         return None
     columns = [1] if len(classes) == 2 else range(len(classes))
     areas = []

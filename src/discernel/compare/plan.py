@@ -1,9 +1,9 @@
-"""An experiment as plain data: data sets × methods × divisions.
+"""An experiment as plain data: data sets × methods × splits.
 
-Everything here turns into JSON. A cell is one method on one division of one data set; its
-key is a digest of what it does, so that a store knows what has been run, whichever plan asked.
-Numbers that are equal are one number there: a method may not tell 1 from 1.0. What a key does not
-know is the content of a file and the version of the code; records say which version it was.
+Everything here can be converted to JSON. A cell is one method on one split of one data set. Its
+key is a digest of its specification, so that a store recognizes finished cells of any plan. Equal
+numbers give equal keys: a method must not distinguish 1 from 1.0. The key does not include the
+content of files or the version of the code; records contain the version.
 """
 
 from __future__ import annotations
@@ -27,15 +27,14 @@ class Data:
     Attributes
     ----------
     name : str
-        A name of `discernel.datasets`, or that of the data set in a file.
+        A name from `discernel.datasets`, or the name of the data set in a file.
     scaling : {"none", "standard", "minmax", "symmetric"}
-        Each feature as it is, to mean 0 and variance 1, to [0, 1], or to [−1, 1]. What it takes
-        is learned on the training rows.
+        Features unchanged, with mean 0 and variance 1, in [0, 1], or in [−1, 1]. Scaling is
+        learned on the training rows.
     file : dict
-        Where the rows are read from if not from `discernel.datasets`: the parameters of
-        `discernel.rows.labelled.open_file`.
+        For rows from a file: the parameters of `discernel.rows.labelled.open_file`.
     options : dict
-        ``rows``: only so many rows, drawn at random.
+        ``rows``: the number of rows to draw at random.
     """
 
     name: str
@@ -51,7 +50,7 @@ class Data:
 
 @dataclass(frozen=True)
 class Method:
-    """A method: the name to show, its kind, which is a key of `methods.KINDS`, and its options."""
+    """A method: its name in tables, its kind (a key of `methods.KINDS`), and its options."""
 
     name: str
     kind: str
@@ -68,17 +67,17 @@ class Splits:
     Attributes
     ----------
     n : int
-        The number of divisions; the first ones stay the same if there are more.
+        Number of splits; a larger number adds splits and keeps the first ones.
     train_size : float or int
-        The share, or the number, of training rows.
+        Fraction (below 1) or number of training rows.
     stratify : bool
-        Whether classes keep their shares.
+        Whether class proportions are preserved.
     folds : int or None
-        With a number, n repetitions of cross-validation with so many folds instead, stratified.
+        If given, n repetitions of stratified cross-validation with this number of folds.
     donor : bool
-        Whether the training part is the one that the donor of the data made.
+        Whether to use the training rows chosen by the donor of the data.
     seed : int
-        The seed of the first division; the others follow.
+        Seed of the first split; it increases by 1 with each split.
     """
 
     n: int = 10
@@ -91,17 +90,17 @@ class Splits:
     def __post_init__(self) -> None:
         if self.n < 1 or not self.train_size > 0:
             raise InvalidInputError(
-                "There must be at least one division and a training part. "
+                "There must be at least one split and at least one training row. "
                 f"Got n={self.n!r} and train_size={self.train_size!r}."
             )
         if self.train_size >= 1 and self.train_size != int(self.train_size):
             raise InvalidInputError(
-                "train_size must be a share below 1 or a whole number of rows. "
+                "train_size must be a fraction below 1 or an integer number of rows. "
                 f"Got {self.train_size!r}."
             )
         if self.folds is not None and (self.folds < 2 or self.donor):
             raise InvalidInputError(
-                "folds must be None or at least 2, and None where the donor made the division. "
+                "folds must be None or at least 2, and None if donor is True. "
                 f"Got folds={self.folds!r} and donor={self.donor!r}."
             )
         if not 0 <= self.seed < 2**31:
@@ -109,13 +108,13 @@ class Splits:
 
     @property
     def n_cells(self) -> int:
-        """The number of divisions in all."""
+        """Total number of splits."""
         return self.n * (self.folds or 1)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One method on one division of one data set."""
+    """One method on one split of one data set."""
 
     data: Data
     method: Method
@@ -124,7 +123,7 @@ class Cell:
 
     @cached_property
     def spec(self) -> dict[str, Any]:
-        """The cell as plain data, without the name of the method and the number of splits."""
+        """The cell as plain data, without the method name and the number of splits."""
         splits = {key: value for key, value in plain(self.splits).items() if key != "n"}
         return {
             "data": plain(self.data),
@@ -143,7 +142,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Plan:
-    """Data sets × methods × divisions.
+    """Data sets × methods × splits.
 
     Attributes
     ----------
@@ -152,9 +151,9 @@ class Plan:
     datasets : tuple of Data
         The data sets.
     methods : tuple of Method
-        The methods, of different names.
+        The methods, with unique names.
     splits : Splits
-        The divisions, the same for all methods.
+        The splits, the same for all methods.
     """
 
     name: str
@@ -171,7 +170,7 @@ class Plan:
             )
 
     def cells(self) -> list[Cell]:
-        """Return all cells, division by division, so that early results compare all methods."""
+        """Return all cells, split by split, so that early results compare all methods."""
         return [
             Cell(data, method, self.splits, repetition)
             for repetition in range(self.splits.n_cells)
@@ -181,12 +180,12 @@ class Plan:
 
 
 def plain(value: Any) -> Any:
-    """Return the same data in types of JSON: dictionaries, lists, strings, numbers, True, None.
+    """Return data as JSON types: dictionaries, lists, strings, numbers, booleans and None.
 
     Parameters
     ----------
     value : object
-        Such data, with tuples, dataclasses, NumPy's arrays and numbers among them.
+        Data that may also contain tuples, dataclasses, NumPy arrays and NumPy numbers.
     """
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
@@ -196,7 +195,7 @@ def plain(value: Any) -> Any:
         return {key: plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(entry) for entry in value]
-    if hasattr(value, "tolist"):  # NumPy's arrays and numbers
+    if hasattr(value, "tolist"):  # NumPy arrays and numbers
         return plain(value.tolist())
     raise InvalidInputError(
         "Options must be plain data: dictionaries with strings as keys, lists, strings, numbers, "
@@ -205,6 +204,6 @@ def plain(value: Any) -> Any:
 
 
 def _number(text: str) -> float:
-    """Return a number of JSON, whole ones as integers however they were written."""
+    """Return a number read from JSON; integral values as integers, whether written 1 or 1.0."""
     value = float(text)
     return int(value) if value.is_integer() else value

@@ -1,4 +1,4 @@
-"""A bar on the terminal for whatever takes long."""
+"""Progress bars on the terminal."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from discernel.show.words import printable
 
 
 class Bar:
-    """A bar with an estimate of the time left; without a display, nothing is shown.
+    """A progress bar with an estimate of the time left; without a display it does nothing.
 
     Parameters
     ----------
     display : rich.progress.Progress, optional
         The display, from `open_display`.
     title : str
-        What runs.
+        Text to the left of the bar.
     total, done : int
-        How many steps there are, and how many of them were done before.
+        Number of steps, and number of steps already done.
     """
 
     def __init__(self, display: Any = None, title: str = "", total: int = 0, done: int = 0) -> None:
@@ -29,12 +29,12 @@ class Bar:
             self._task = display.add_task(printable(title), total=total, completed=done, last="")
 
     def advance(self, name: str) -> None:
-        """Count a step as done, and show its name."""
+        """Count one finished step, and show its name."""
         if self._display is not None:
             self._display.update(self._task, advance=1, last=printable(name))
 
     def say(self, line: str) -> None:
-        """Print a line that stays above the bar."""
+        """Print a line above the bar."""
         if self._display is not None:
             look = {"markup": False, "highlight": False, "soft_wrap": True}
             self._display.console.print(printable(line), **look)
@@ -42,7 +42,7 @@ class Bar:
 
 @contextmanager
 def progress_bar(title: str, total: int, done: int, show: bool) -> Iterator[Bar]:
-    """Yield a bar, which is shown if ``show`` says so; see `Bar`."""
+    """Yield a `Bar`, displayed if ``show`` is true."""
     if not show:
         yield Bar()
         return
@@ -51,7 +51,7 @@ def progress_bar(title: str, total: int, done: int, show: bool) -> Iterator[Bar]
 
 
 def open_display() -> Any:
-    """Return a display of bars on the terminal."""
+    """Return a rich display for progress bars, on standard error."""
     try:
         from rich.console import Console
         from rich.progress import (
@@ -74,6 +74,6 @@ def open_display() -> Any:
         TimeRemainingColumn(),
         TextColumn("{task.fields[last]}", style="dim", markup=False),
     )
-    # The estimate is made from all steps so far: they may take longer than rich looks back.
+    # Estimate the time from all steps so far: one step may take longer than rich's default window.
     always = float("inf")
     return Progress(*columns, console=Console(stderr=True), speed_estimate_period=always)

@@ -1,4 +1,4 @@
-"""ROC curves averaged over divisions."""
+"""ROC curves averaged over splits."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from sklearn.metrics import auc, roc_curve
 from discernel.arrays import FloatArray
 from discernel.compare.store import Record
 
-#: False positive rates at which true ones are averaged.
+#: False positive rates at which true positive rates are averaged.
 _RATES = np.linspace(0.0, 1.0, 251)
 
 
 @dataclass(frozen=True)
 class MeanCurve:
-    """A ROC curve averaged over divisions.
+    """A ROC curve averaged over splits.
 
     Attributes
     ----------
     false, true : ndarray of shape (n_points,)
-        False positive rates, and the mean of the true ones there.
+        False positive rates, and mean true positive rates at them.
     spread : ndarray of shape (n_points,)
-        The standard deviation of the true ones.
+        Standard deviation of the true positive rates.
     area : float
         The mean area under the curves.
     """
@@ -36,9 +36,9 @@ class MeanCurve:
 
 
 def mean_roc(records: Sequence[Record]) -> MeanCurve | None:
-    """Return the ROC curve averaged vertically over divisions [Fawcett06]_.
+    """Return the ROC curve averaged vertically over splits [Fawcett06]_.
 
-    None where there are no scores of two classes.
+    None unless there are scores for two classes.
     """
     rows, areas = [], []
     for predictions in (record.result.predictions for record in records):
@@ -48,7 +48,7 @@ def mean_roc(records: Sequence[Record]) -> MeanCurve | None:
             continue
         false, true, _ = roc_curve(truth, scores, pos_label=classes[1])
         areas.append(auc(false, true))
-        # A little to the right, so that where the curve rises straight up its upper end counts.
+        # Slightly to the right, so that vertical segments count with their upper end.
         rows.append(np.interp(_RATES + 1e-9, false, true))
     if not rows:
         return None

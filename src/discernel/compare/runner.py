@@ -1,4 +1,4 @@
-"""Run the cells of a plan that a store does not have, in parallel; killed runs can continue."""
+"""Run the cells of a plan that a store does not have, in parallel. Killed runs can be resumed."""
 
 from __future__ import annotations
 
@@ -23,47 +23,47 @@ from discernel.compare.metrics import measure
 from discernel.compare.plan import Cell, Plan, plain
 from discernel.compare.progress import Bar, progress_bar
 from discernel.compare.store import Result, Store
-from discernel.compare.tasks import Division, divide
+from discernel.compare.tasks import TrainTestSplit, load_split
 from discernel.exceptions import DiscernelError, InvalidInputError, unknown_choice
 
-#: Seconds between two looks at the results of other processes.
+#: Seconds between two checks for results of other processes.
 _POLL = 0.2
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """How the cells of a plan are run; processes that run them get a copy.
+    """Functions that run the cells of a plan; worker processes get a copy.
 
     Attributes
     ----------
     methods : dict of str to callable
-        From the kind of a method to the function of a division and of options that runs it.
-    divide : callable
-        From a cell to its division.
+        By the kind of a method, the function of a split and options that runs it.
+    load_split : callable
+        Function that returns the split of a cell.
     """
 
-    methods: Mapping[str, Callable[[Division, dict[str, Any]], Result]]
-    divide: Callable[[Cell], Division]
+    methods: Mapping[str, Callable[[TrainTestSplit, dict[str, Any]], Result]]
+    load_split: Callable[[Cell], TrainTestSplit]
 
 
 #: How `compare` runs its cells.
-COMPARISON = Protocol(KINDS, divide)
+COMPARISON = Protocol(KINDS, load_split)
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Numbers of different cells of a run.
+    """Numbers of cells of a run.
 
     Attributes
     ----------
     ran : int
-        Cells that were run now.
+        Cells that this run has run.
     found : int
-        Cells that were in the store.
+        Cells that were already in the store.
     elsewhere : int
-        Cells that other processes ran meanwhile.
+        Cells that other processes ran at the same time.
     failed : int
-        Cells that failed, among all of the plan.
+        Cells of the plan that failed.
     """
 
     ran: int
@@ -83,27 +83,28 @@ def run(
 ) -> Summary:
     """Run all cells of a plan that the store does not have.
 
-    Killed at any moment, it loses only the cells that were running: run it again and it goes on.
-    Only this process writes to the store; those that run cells never see it. Several runs may
-    share the work: each waits for what others have claimed, and takes over what they give up or,
-    killed, no longer renew. So all cells are in the store when it ends.
+    If the process is killed, only the running cells are lost, and the next call continues. Only
+    this process writes to the store; worker processes do not open it. Several runs can share a
+    plan: each waits for the cells that others have claimed, and takes over cells whose claims are
+    given back or expire because their process was killed. When `run` returns, all cells of the
+    plan are in the store.
 
     Parameters
     ----------
     plan : Plan
         The cells to run.
     store : Store
-        Where results go, each as soon as it is there.
+        Store for the results; each is written as soon as it is finished.
     n_jobs : int, optional
-        Processes side by side; None is what the joblib backend in use says, one by default. In a
-        ``joblib.parallel_config`` context cells run on that backend, a Dask cluster for example;
-        its workers should have one thread each.
+        Number of parallel processes; None is the default of the joblib backend, usually one. In a
+        ``joblib.parallel_config`` context cells run on its backend, for example a Dask cluster
+        (with one thread per worker).
     progress : bool, default=False
-        Whether to show a bar with an estimate of the time left, on the standard error.
+        Whether to show a progress bar on standard error.
     retry_failures : bool, default=False
         Whether cells that failed before are run again.
     protocol : Protocol, default=COMPARISON
-        The kinds of methods that there are, and how rows are divided.
+        The kinds of methods, and how rows are split.
 
     Returns
     -------
@@ -113,14 +114,14 @@ def run(
     Raises
     ------
     InvalidInputError
-        If there is no such kind of method, or a data set cannot be divided as the plan says;
-        nothing has been run then.
+        If a kind of method is unknown, or a data set cannot be split as planned. Nothing has been
+        run then.
     DataUnavailableError
-        If a data set cannot be had here; nothing has been run then.
+        If a data set is not available. Nothing has been run then.
     DiscernelError
-        If a process that ran cells died. What was finished before is in the store.
+        If a worker process died. Finished cells are in the store.
     KeyboardInterrupt
-        If the user stops it; likewise. The message says how far it came.
+        If the user interrupts the run. Finished cells are in the store; the message counts them.
 
     Examples
     --------
@@ -138,10 +139,10 @@ def run(
     for method in plan.methods:
         if method.kind not in protocol.methods:
             raise unknown_choice("kind of method", method.kind, list(protocol.methods))
-    cells = {cell.key: cell for cell in plan.cells()}  # two methods may be the same but for a name
+    cells = {cell.key: cell for cell in plan.cells()}  # methods may differ only in name
     finished = store.finished() - (store.failed() if retry_failures else set())
     missing = [cell for key, cell in cells.items() if key not in finished]
-    _check_divisions(missing, protocol)
+    _check_splits(missing, protocol)
     if retry_failures:
         store.forget_failures(missing)
     ran = 0
@@ -163,7 +164,7 @@ def run(
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             f"Stopped with {len(store.finished() & set(cells))} of {len(cells)} cells finished. "
-            f"They are in {store.path}: run it again to go on."
+            f"They are in {store.path}. Run it again to continue."
         ) from None
     return Summary(
         ran=ran,
@@ -176,12 +177,12 @@ def run(
 def _run_all(
     missing: Sequence[Cell], store: Store, n_jobs: int | None, protocol: Protocol
 ) -> Generator[Cell, None, None]:
-    """Run cells side by side; yield each when it is in the store."""
+    """Run cells in parallel; yield each cell when its result is in the store."""
     workers = Parallel(
         n_jobs=n_jobs,
         return_as="generator_unordered",
         pre_dispatch="2*n_jobs",
-        batch_size=1,  # a batch would keep finished cells from the store
+        batch_size=1,  # with larger batches, finished cells would be stored late
     )
     try:
         claimed = (delayed(_work)(cell, protocol) for cell in filter(store.claim, missing))
@@ -191,16 +192,16 @@ def _run_all(
                 yield cell
     except BrokenProcessPool as error:
         raise DiscernelError(
-            "A process that ran cells died, for want of memory perhaps. What was finished is in "
-            f"{store.path}: run it again with fewer processes side by side (n_jobs, --jobs)."
+            "A worker process died, possibly because memory ran out. Finished cells are in "
+            f"{store.path}. Run it again with fewer parallel processes (n_jobs, --jobs)."
         ) from error
     finally:
         store.give_back()
 
 
 def _given_up(cells: Iterable[Cell], store: Store, bar: Bar) -> list[Cell]:
-    """Wait for cells of other processes; return those they gave up, or none when all are done."""
-    said = ""
+    """Wait for cells of other processes; return cells they gave up, or [] when all are finished."""
+    announced = ""
     while True:
         finished = store.finished()
         left = [cell for cell in cells if cell.key not in finished]
@@ -209,27 +210,28 @@ def _given_up(cells: Iterable[Cell], store: Store, bar: Bar) -> list[Cell]:
         if free or not left:
             return free
         holders = " and ".join(sorted({held[cell.key] for cell in left}))
-        if holders != said:  # a line for each of many cells would say no more
+        if holders != announced:  # one line per change, not per cell
             what = "1 cell" if len(left) == 1 else f"{len(left)} cells"
-            bar.say(f"waits for {what} of {holders}; a killed one's are taken over in a minute")
-            said = holders
+            bar.say(
+                f"waiting for {what} of {holders}; cells of a killed process are taken over soon"
+            )
+            announced = holders
         time.sleep(_POLL)
 
 
-def _check_divisions(missing: Iterable[Cell], protocol: Protocol) -> None:
-    """Read every data set that is needed, and divide it once, before anything is fitted."""
+def _check_splits(missing: Iterable[Cell], protocol: Protocol) -> None:
+    """Read every data set and split it once, so that errors show before anything is fitted."""
     first_of: dict[int, Cell] = {}
     for cell in missing:
         first_of.setdefault(id(cell.data), cell)
     for cell in first_of.values():
         try:
-            protocol.divide(cell)
+            protocol.load_split(cell)
         except DiscernelError:
             raise
         except ValueError as error:
             raise InvalidInputError(
-                f"The data set {cell.data.name!r} must be one that can be divided as the plan "
-                f"says. Got: {error}"
+                f"The data set {cell.data.name!r} cannot be split as the plan says. Got: {error}"
             ) from error
 
 
@@ -237,18 +239,18 @@ def _check_divisions(missing: Iterable[Cell], protocol: Protocol) -> None:
 
 
 def run_cell(cell: Cell, protocol: Protocol = COMPARISON) -> tuple[Cell, Result]:
-    """Run one cell; a failure is a result too."""
+    """Run one cell; an error is returned as a result with a traceback."""
     try:
         with _quiet(), PeakMemory() as memory:
-            division = protocol.divide(cell)
-            found = protocol.methods[cell.method.kind](division, dict(cell.method.options))
-        return cell, _result(found, division, memory.peak)
+            split = protocol.load_split(cell)
+            found = protocol.methods[cell.method.kind](split, dict(cell.method.options))
+        return cell, _result(found, split, memory.peak)
     except Exception:
         return cell, Result(error=traceback.format_exc(limit=-6))
 
 
 def _work(cell: Cell, protocol: Protocol) -> tuple[Cell, Result, dict[str, Any]]:
-    """Run one cell, and return the facts about its machine, which may not be that of the store."""
+    """Run one cell; also return the facts about the worker's machine."""
     return *run_cell(cell, protocol), machine()
 
 
@@ -256,33 +258,33 @@ def _work(cell: Cell, protocol: Protocol) -> tuple[Cell, Result, dict[str, Any]]
 def _quiet() -> Iterator[None]:
     """Limit the threads of BLAS and OpenMP, and ignore warnings.
 
-    Threads of BLAS and filters of warnings are the process's, not the thread's. Where a joblib
-    backend runs cells in threads, they are put back in any order; so `run` holds both as well,
-    and puts back what it found when all cells are done.
+    BLAS threads and warning filters belong to the process, not to a thread. If a joblib backend
+    runs cells in threads, these restore them in any order; `run` therefore enters this context as
+    well, and restores the original settings when all cells are done.
     """
     with _thread_pools(len(sys.modules)).limit(limits=THREADS), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what they say is in the record: status and gap
+        warnings.simplefilter("ignore")  # records contain status and gap
         yield
 
 
 @lru_cache(maxsize=1)
 def _thread_pools(n_modules: int) -> ThreadpoolController:
-    """Look through all loaded libraries, which takes as long as a small cell; again if more are."""
+    """Find the thread pools of all loaded libraries, which takes as long as a small cell."""
     return ThreadpoolController()
 
 
-def _result(found: Result, division: Division, peak: int | None) -> Result:
-    """Return a result as plain data, with its metrics and the predictions to store."""
-    said = found.predictions
-    scores, probabilities = said.get("scores"), said.get("probabilities")
+def _result(found: Result, split: TrainTestSplit, peak: int | None) -> Result:
+    """Return a result as plain data, with its metrics and the predictions to be stored."""
+    given = found.predictions
+    scores, probabilities = given.get("scores"), given.get("probabilities")
     metrics = measure(
-        division.y_test,
-        said["y_pred"],
-        classes=np.unique(division.y_train),
+        split.y_test,
+        given["y_pred"],
+        classes=np.unique(split.y_train),
         scores=scores,
         probabilities=probabilities,
     )
-    predictions = {"y_true": division.y_test, "y_pred": said["y_pred"]}
+    predictions = {"y_true": split.y_test, "y_pred": given["y_pred"]}
     if scores is not None:
         predictions["scores"] = scores.astype(np.float32)
     return replace(
@@ -296,6 +298,6 @@ def _result(found: Result, division: Division, peak: int | None) -> Result:
 
 
 def _storable(values: Any) -> Any:
-    """Return an array without objects, which a store does not take."""
+    """Return an array with objects converted to text, because a store takes no objects."""
     values = np.asarray(values)
     return values.astype(str) if values.dtype.kind == "O" else values

@@ -1,4 +1,4 @@
-"""The SQLite file of a store: made, or checked before anything is changed."""
+"""Opening the SQLite file of a store: create it, or check it before anything is changed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from discernel.exceptions import InvalidInputError
 
 #: The SQLite application id of stores.
 _APPLICATION_ID = 0x64736372
-#: The format of the tables; raised when older versions can no longer read them.
+#: Version of the tables; increased when older versions of discernel can no longer read them.
 _SCHEMA_VERSION = 3
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS machines (id INTEGER PRIMARY KEY, facts TEXT NOT NULL UNIQUE);
@@ -30,22 +30,22 @@ CREATE TABLE IF NOT EXISTS running (
   expires REAL NOT NULL
 );
 """
-#: The first bytes of an SQLite file; its version and application are at fixed places behind them.
+#: First bytes of an SQLite file; its version and application id follow at fixed positions.
 _MAGIC = b"SQLite format 3\0"
 #: Seconds to wait for a transaction of another process.
-_PATIENCE = 60.0
+_LOCK_TIMEOUT = 60.0
 
 
 def open_sqlite(path: Path) -> sqlite3.Connection:
-    """Return a connection to a store, or raise a clear error and leave the file alone."""
+    """Return a connection to a store, or raise an error and leave the file unchanged."""
     if not path.parent.is_dir():
         raise InvalidInputError(
-            f"The store must lie in a folder that is there. Got {path}. Make its folder first."
+            f"The folder of the store must exist. Got {path}. Create its folder first."
         )
     try:
         _check_header(path)
         connection = sqlite3.connect(
-            path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
+            path, timeout=_LOCK_TIMEOUT, isolation_level=None, check_same_thread=False
         )
         try:
             _check(connection, path)
@@ -55,23 +55,23 @@ def open_sqlite(path: Path) -> sqlite3.Connection:
     except (sqlite3.Error, OSError) as error:
         raise InvalidInputError(
             f"{path} must be a store of results that can be read and written. Got: {error}. If "
-            "the file is damaged, move it away and run again; if its folder is read-only, name "
+            "the file is damaged, move it away and run again; if its folder is read-only, choose "
             "another one."
         ) from error
     return connection
 
 
 def _check_header(path: Path) -> None:
-    """Raise where the first bytes say that a file is none of ours, before SQLite touches it."""
-    # A journal that was left behind may have to mend the first page; SQLite does.
+    """Raise an error if the first bytes show that a file is no store, before SQLite opens it."""
+    # With a leftover journal, the first page may be incomplete; SQLite repairs it when it opens.
     if not path.is_file() or Path(f"{path}-journal").exists():
         return
     with path.open("rb") as file:
         header = file.read(100)
     if 0 < len(header) < 100 or not header.startswith(_MAGIC[: len(header)]):
         raise InvalidInputError(
-            f"{path} must be a store of results. Got a file that is no SQLite file, or is cut "
-            "off. Name another one."
+            f"{path} must be a store of results. Got a file that is no SQLite file, or is "
+            "truncated. Choose another file."
         )
     if header:
         _check_kind(
@@ -83,35 +83,35 @@ def _check_kind(path: Path, application: int, version: int) -> None:
     """Raise an error for files of other applications and of newer versions."""
     if application != _APPLICATION_ID:
         raise InvalidInputError(
-            f"{path} must be a store of results. Got another SQLite file. Name another one."
+            f"{path} must be a store of results. Got another SQLite file. Choose another file."
         )
     if version > _SCHEMA_VERSION:
         raise InvalidInputError(
             f"{path} was written by a newer version of discernel (format {version}; this one "
-            f"knows {_SCHEMA_VERSION}). Update discernel, or name another file."
+            f"reads up to {_SCHEMA_VERSION}). Update discernel, or choose another file."
         )
 
 
 def _check(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise where SQLite finds damage or cannot write; make the tables of a new store."""
+    """Raise an error if the file is damaged or read-only; create or update the tables."""
     damage = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     if damage != "ok":
         raise sqlite3.DatabaseError(damage)
-    connection.execute("BEGIN IMMEDIATE")  # also fails where the file cannot be written
+    connection.execute("BEGIN IMMEDIATE")  # also fails if the file is read-only
     if connection.execute("PRAGMA page_count").fetchone()[0] <= 1:
         connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     _check_kind(path, application, version)
-    if version < 2:  # claims of another kind
+    if version < 2:  # claims had another format
         connection.execute("DROP TABLE IF EXISTS running")
     for statement in filter(str.strip, _SCHEMA.split(";")):
         connection.execute(statement)
-    if version < 3:  # another name of a metric
+    if version < 3:  # a metric was renamed
         connection.execute("""UPDATE cells SET result = replace(result, '"auc":', '"roc_auc":')""")
     connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
     connection.execute("COMMIT")
-    # One sync a transaction, not four: a tenth of the time or less. Another process that opens
-    # the file just now may forbid the change; then it is made the next time.
+    # One sync per transaction instead of four: at most a tenth of the time. Another process that
+    # has the file open may prevent the change; the next one to open the file makes it.
     with suppress(sqlite3.OperationalError):
         connection.execute("PRAGMA journal_mode = WAL")

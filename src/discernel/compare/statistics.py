@@ -1,7 +1,7 @@
 """Intervals and tests of differences between methods, over splits and over data sets.
 
-Divisions of one data set share most of their training rows, so their results are not independent
-and the ordinary t-test finds differences that are not there. The correction of [Nadeau03]_ adds
+Splits of one data set share most of their training rows, so their results are not independent,
+and the ordinary t-test reports differences that do not exist. The correction of [Nadeau03]_ adds
 the ratio of held-out to training rows to the variance of a mean.
 """
 
@@ -19,23 +19,23 @@ from discernel.exceptions import InvalidInputError
 
 #: The significance level of tests; intervals have the confidence 1 − ALPHA.
 ALPHA = 0.05
-#: Spread of results, relative to their size, that rounding explains: a share of rows and a mean of
-#: such shares are right to a few units in the last place.
+#: Relative spread of results below which differences are rounding errors: shares of rows and their
+#: means are exact to a few units in the last place.
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean over divisions and its confidence interval.
+    """A mean over splits and its confidence interval.
 
     Attributes
     ----------
     mean : float
         The mean.
     low, high : float
-        The ends of the interval; NaN for fewer than two divisions, which say nothing about it.
+        Ends of the interval; NaN with fewer than two splits.
     n : int
-        The number of divisions.
+        The number of splits.
     """
 
     mean: float
@@ -46,12 +46,12 @@ class Interval:
 
 @dataclass(frozen=True)
 class Difference(Interval):
-    """A mean difference over the same divisions, first minus second, and whether it is chance.
+    """A mean difference over the same splits, first minus second, with its significance.
 
     Attributes
     ----------
     p_value : float
-        The two-sided probability of the corrected t; NaN for fewer than two divisions.
+        Two-sided p-value of the corrected t-test; NaN with fewer than two splits.
     """
 
     p_value: float
@@ -59,16 +59,16 @@ class Difference(Interval):
 
 @dataclass(frozen=True)
 class RankTest:
-    """Mean ranks over data sets, and whether they differ more than by chance.
+    """Mean ranks over data sets, and a test of their differences.
 
     Attributes
     ----------
     ranks : ndarray of shape (n_methods,)
-        The mean rank of each; 1 is the best.
+        Mean rank of each method; 1 is best.
     statistic, p_value : float
-        The F of Iman and Davenport and its probability.
+        F statistic of Iman and Davenport, and its p-value.
     critical_difference : float
-        Ranks that differ by less are not clearly different, by the test of Nemenyi.
+        Smallest significant difference of mean ranks, by the Nemenyi test.
     """
 
     ranks: FloatArray
@@ -78,21 +78,21 @@ class RankTest:
 
 
 def corrected_error(values: Any, ratio: float) -> float:
-    """Return the standard error of a mean over overlapping divisions.
+    """Return the standard error of a mean over overlapping splits.
 
     Parameters
     ----------
-    values : array-like of shape (n_divisions,)
-        One number per division.
+    values : array-like of shape (n_splits,)
+        One number per split.
     ratio : float
-        Held-out rows over training rows: 1 / (k − 1) for k folds. NaN where it is not known.
+        Held-out rows over training rows: 1 / (k − 1) for k folds. NaN if unknown.
 
     Returns
     -------
     float
-        √(s² (1/J + ratio)) for J divisions of variance s² [Nadeau03]_; for repeated
-        cross-validation J counts all folds of all repetitions [Bouckaert04]_. NaN for J < 2, and
-        without a ratio.
+        √(s² (1/J + ratio)) for J splits of variance s² [Nadeau03]_; for repeated
+        cross-validation J counts all folds of all repetitions [Bouckaert04]_. NaN for J < 2 or a
+        ratio of NaN.
 
     Examples
     --------
@@ -102,29 +102,29 @@ def corrected_error(values: Any, ratio: float) -> float:
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 1 or len(values) == 0 or not np.isfinite(values).all():
         raise InvalidInputError(
-            "There must be one finite number per division, at least one. Got "
+            "There must be one finite number per split, at least one. Got "
             f"{values.tolist() if values.size < 10 else values.shape}."
         )
     if ratio <= 0:
         raise InvalidInputError(
-            "The ratio of held-out to training rows must be positive, 0.25 for four fifths that "
-            f"train. Got {ratio!r}."
+            "The ratio of held-out to training rows must be positive, for example 0.25 if 80 % of "
+            f"the rows train. Got {ratio!r}."
         )
     if len(values) < 2:
         return math.nan
-    values = _settled(values, np.abs(values).max())
+    values = _without_rounding(values, np.abs(values).max())
     # The mean of equal values may still differ from them by a rounding error.
     variance = 0.0 if np.ptp(values) == 0 else float(np.var(values, ddof=1))
     return math.sqrt(variance * (1.0 / len(values) + ratio))
 
 
 def corrected_interval(values: Any, ratio: float) -> Interval:
-    """Return the mean over overlapping divisions and its 95 % confidence interval.
+    """Return the mean over overlapping splits and its 95 % confidence interval.
 
     Parameters
     ----------
-    values : array-like of shape (n_divisions,)
-        One number per division.
+    values : array-like of shape (n_splits,)
+        One number per split.
     ratio : float
         Held-out rows over training rows.
 
@@ -145,22 +145,22 @@ def corrected_interval(values: Any, ratio: float) -> Interval:
 
 
 def corrected_t_test(first: Any, second: Any, ratio: float) -> Difference:
-    """Test whether two methods differ, from their results on the same divisions [Nadeau03]_.
+    """Test whether two methods differ, from their results on the same splits [Nadeau03]_.
 
     Parameters
     ----------
-    first, second : array-like of shape (n_divisions,)
-        Results of the two, division by division.
+    first, second : array-like of shape (n_splits,)
+        Results of both methods, split by split.
     ratio : float
         Held-out rows over training rows.
 
     Returns
     -------
     Difference
-        The difference and its probability under no difference. Where all differences are 0 it
-        is 1; where all are the same other number, there is no spread to judge by: it is NaN, and
-        so are the ends of the interval. Accuracies are shares of few rows, so that few divisions
-        are often alike by chance. What rounding explains is the same number.
+        The difference and its p-value. If all differences are 0, the p-value is 1. If all have
+        the same other value, the spread is unknown, and p-value and interval are NaN: accuracies
+        are shares of few rows, so that a few splits often agree by chance. Values that differ
+        only by rounding errors count as equal.
 
     Examples
     --------
@@ -171,11 +171,11 @@ def corrected_t_test(first: Any, second: Any, ratio: float) -> Difference:
     first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     if first.shape != second.shape:
         raise InvalidInputError(
-            "Both methods must have one result for each of the same divisions. Got shapes "
+            "Both methods must have one result for each of the same splits. Got shapes "
             f"{first.shape} and {second.shape}."
         )
     size = max(np.abs(first).max(initial=0.0), np.abs(second).max(initial=0.0))
-    differences = _settled(first - second, size)
+    differences = _without_rounding(first - second, size)
     found, error = corrected_interval(differences, ratio), corrected_error(differences, ratio)
     if math.isnan(error) or (error == 0.0 and found.mean != 0.0):
         return Difference(found.mean, math.nan, math.nan, found.n, math.nan)
@@ -185,17 +185,17 @@ def corrected_t_test(first: Any, second: Any, ratio: float) -> Difference:
 
 
 def holm(p_values: Any) -> FloatArray:
-    """Return probabilities corrected for being several, by the step-down method of [Holm79]_.
+    """Return p-values corrected for multiple tests by the step-down method of [Holm79]_.
 
     Parameters
     ----------
     p_values : array-like of shape (n_tests,)
-        Probabilities; NaN is a test that could not be made, and is not counted.
+        p-values; NaN stands for a test that could not be made, and is not counted.
 
     Returns
     -------
     ndarray of shape (n_tests,)
-        To be compared with the level of a single test.
+        Corrected p-values, to be compared with the level of a single test.
 
     Examples
     --------
@@ -211,18 +211,18 @@ def holm(p_values: Any) -> FloatArray:
 
 
 def rank_test(scores: Any) -> RankTest:
-    """Rank methods on every data set, and test whether mean ranks differ.
+    """Rank methods on every data set and test whether their mean ranks differ.
 
     Parameters
     ----------
     scores : array-like of shape (n_datasets, n_methods)
-        Mean results, larger is better; −inf is a failure, which comes last.
+        Mean results, larger is better; −inf is a failure and ranks last.
 
     Returns
     -------
     RankTest
-        Ties share their mean rank. The test is that of Friedman, corrected for ties and in the
-        form of [Iman80]_, as [Demsar06]_ advises.
+        Ties share their mean rank. The Friedman test, corrected for ties, in the form of
+        [Iman80]_, as recommended by [Demsar06]_.
 
     Examples
     --------
@@ -242,7 +242,7 @@ def rank_test(scores: Any) -> RankTest:
     middle = (n_methods + 1) / 2.0
     between = n_datasets * float(np.sum((means - middle) ** 2))
     total = float(np.sum((ranks - middle) ** 2))
-    # The F of a two-way analysis of variance of the ranks, whose rows all have the same mean.
+    # The F statistic of a two-way analysis of variance of the ranks; all rows have the same mean.
     within = total - between
     if between <= 1e-12 * max(total, 1.0):
         statistic = 0.0
@@ -260,19 +260,19 @@ def rank_test(scores: Any) -> RankTest:
 
 
 def critical_difference(n_methods: int, n_datasets: int, *, alpha: float = ALPHA) -> float:
-    """Return by how much mean ranks must differ, by the test of Nemenyi [Demsar06]_.
+    """Return the smallest significant difference of mean ranks, by the Nemenyi test [Demsar06]_.
 
     Parameters
     ----------
     n_methods, n_datasets : int
-        How many are compared, and on how many data sets.
+        Numbers of methods and data sets.
     alpha : float, default=0.05
-        The probability of finding any difference where there is none.
+        The probability of reporting any difference if there is none.
 
     Returns
     -------
     float
-        q √(k (k + 1) / 6N), q the quantile of the studentized range over √2.
+        q √(k (k + 1) / 6N), where q is the quantile of the studentized range divided by √2.
 
     Examples
     --------
@@ -283,11 +283,11 @@ def critical_difference(n_methods: int, n_datasets: int, *, alpha: float = ALPHA
     return quantile * math.sqrt(n_methods * (n_methods + 1) / (6.0 * n_datasets))
 
 
-def _settled(values: FloatArray, size: float) -> FloatArray:
-    """Return values, all the same (or 0) where they differ (from it) by rounding errors only.
+def _without_rounding(values: FloatArray, size: float) -> FloatArray:
+    """Return values; if they differ only by rounding errors, all equal to their median, or to 0.
 
-    ``size`` is that of the numbers they were computed from: 79/80 − 78/80 and 78/80 − 77/80 differ
-    in the last digit of 79/80, which is far from their own last digit.
+    ``size`` is the magnitude of the numbers they were computed from: 79/80 − 78/80 and
+    78/80 − 77/80 differ in the last digit of 79/80, not in their own last digit.
     """
     within = _ROUNDING * size
     if values.size == 0 or not np.ptp(values) <= within:

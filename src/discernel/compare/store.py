@@ -1,4 +1,4 @@
-"""Results in one SQLite file: each finished cell in a transaction of its own."""
+"""Results in one SQLite file; each finished cell is written in its own transaction."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
+from types import NoneType
 from typing import Any, Self
 
 import numpy as np
@@ -23,13 +24,13 @@ from discernel.compare.plan import Cell, Data, Method, Splits, plain
 from discernel.compare.sqlite import open_sqlite
 from discernel.exceptions import DiscernelError, InvalidInputError
 
-#: Seconds that a claim counts unless it is renewed.
+#: Seconds until a claim expires unless it is renewed.
 _LEASE = 60.0
-#: How often a claim is renewed within its lease.
+#: Number of renewals within the lease of a claim.
 _RENEWALS = 4
-#: SQL condition under which a claim counts.
-_COUNTS = "expires > ? AND expires <= ?"
-#: Keys per query; SQLite takes at least 999.
+#: SQL condition under which a claim is valid.
+_IS_VALID = "expires > ? AND expires <= ?"
+#: Keys per query; SQLite allows at least 999.
 _BATCH = 500
 
 
@@ -40,22 +41,22 @@ class Result:
     Attributes
     ----------
     metrics : dict of str to float
-        ``accuracy`` from 0 to 1, ``auc`` for two classes, and what else the method measured.
+        Metrics of `discernel.compare.metrics`, and any others that the method measured.
     seconds_fit, seconds_predict : float
-        The time it took.
+        Times of the fit and of the predictions.
     peak_memory : int or None
-        Bytes of the process at their most while it ran; None where the system does not say.
+        Peak memory of the process in bytes; None if unknown.
     weights : dict of str to float
         Kernel weights by name.
     regularization, gap : float or None
-        λ and the certified gap.
+        λ and the certified relative gap.
     details : dict
-        Anything else, as plain data: iterations, candidates, the path.
+        Other facts as plain data, for example iterations and candidates.
     error : str or None
-        Why there is no result: the last lines of the traceback.
+        The last lines of the traceback if the cell failed.
     predictions : dict of str to ndarray
-        Of the held-out rows: ``y_true``, ``y_pred`` and ``scores``, the decision values, of shape
-        (n_rows,) for two classes, else (n_rows, n_classes). A method also gives
+        Arrays for the held-out rows: ``y_true``, ``y_pred`` and ``scores``, the decision values,
+        of shape (n_rows,) for two classes, else (n_rows, n_classes). Methods also return
         ``probabilities``, of shape (n_rows, n_classes), which are not stored.
     """
 
@@ -84,25 +85,25 @@ class Record:
 class Store:
     """A file of results; several processes may use it at once.
 
-    A process claims a cell before it runs it. A claim counts for a minute and is renewed while
-    cells run, so that the claims of a killed process lapse by themselves, on any machine. If a
-    cell is run twice nevertheless, because a machine slept or its clock was set, the record that
-    was written first stays.
+    A process claims a cell before running it. A claim expires after a minute unless it is
+    renewed, so that claims of a killed process end on their own. If a cell is run twice
+    nevertheless, because a machine was suspended or its clock was changed, the first record is
+    kept.
 
     Parameters
     ----------
     path : str or Path
-        The file; made where it is not there, or empty. It must be on a disk of this machine,
-        for SQLite's sake. While it is in use, and after a kill until it is opened again, the
-        files named like it and ending in ``-wal`` and ``-shm`` are part of it.
+        The file; created if it does not exist or is empty. SQLite needs a local disk. While the
+        store is in use, and after a killed process until the next opening, the files with the
+        suffixes ``-wal`` and ``-shm`` are part of it.
     lease : float, default=60.0
-        Seconds that a claim counts unless it is renewed.
+        Seconds until a claim expires unless it is renewed.
 
     Raises
     ------
     InvalidInputError
-        If the file is no store, is broken, was written by a newer version, or cannot be written.
-        Nothing is changed then.
+        If the file is no store, is damaged, was written by a newer version, or is read-only. It is
+        not changed then.
 
     Examples
     --------
@@ -119,7 +120,7 @@ class Store:
     def __init__(self, path: str | Path, *, lease: float = _LEASE) -> None:
         self.path = Path(path)
         self._lease = lease
-        self._lock = threading.Lock()  # joblib asks for the next cell from a thread of its own
+        self._lock = threading.Lock()  # joblib requests the next cell from another thread
         self._connection = open_sqlite(self.path)
         self._owner = secrets.token_hex(8)
         self._holder = f"process {os.getpid()} on {socket.gethostname()}"
@@ -131,45 +132,41 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Give back what is claimed, and close the file."""
+        """Release all claims and close the file."""
         try:
             self.give_back()
         finally:
             self._connection.close()
 
     @contextmanager
-    def _transaction(self, *, lasting: bool = True) -> Iterator[sqlite3.Cursor]:
-        """Write all or nothing; a lasting transaction survives a crash of the machine."""
+    def _transaction(self, *, durable: bool = True) -> Iterator[sqlite3.Cursor]:
+        """Write everything or nothing; a durable transaction survives a crash of the machine."""
         with self._lock:
             cursor = self._connection.cursor()
             try:
-                cursor.execute(f"PRAGMA synchronous = {'FULL' if lasting else 'NORMAL'}")
+                cursor.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
                 cursor.execute("BEGIN IMMEDIATE")
                 yield cursor
                 cursor.execute("COMMIT")
-            except BaseException as error:
-                if self._connection.in_transaction:
+            except sqlite3.Error as error:
+                raise DiscernelError(
+                    f"{self.path} could not be written: {error}. Its content is unchanged. Make "
+                    "sure that the disk has space, and run again."
+                ) from error
+            finally:
+                if self._connection.in_transaction:  # not committed
                     cursor.execute("ROLLBACK")
-                if isinstance(error, sqlite3.Error):
-                    raise DiscernelError(
-                        f"{self.path} could not be written: {error}. What is in it stays; see "
-                        "that there is room on the disk and run again."
-                    ) from error
-                raise
 
     # ---- writing -----------------------------------------------------------------------------
 
     def claim(self, cell: Cell) -> bool:
-        """Return whether the cell is ours to run: not finished, and no claim on it counts.
-
-        A cell that this very process runs is not ours to run again either.
-        """
-        with self._transaction(lasting=False) as cursor:
-            now, latest = self._now_and_latest()  # not before others are done with their claims
+        """Claim a cell; return False if it is finished or has a valid claim, also one made here."""
+        with self._transaction(durable=False) as cursor:
+            now, latest = self._valid_range()  # after the transaction has begun
             cursor.execute(
                 "INSERT OR REPLACE INTO running SELECT ?, ?, ?, ? "
                 "WHERE NOT EXISTS (SELECT 1 FROM cells WHERE key = ?) "
-                f"AND NOT EXISTS (SELECT 1 FROM running WHERE key = ? AND {_COUNTS})",
+                f"AND NOT EXISTS (SELECT 1 FROM running WHERE key = ? AND {_IS_VALID})",
                 (
                     *(cell.key, self._owner, self._holder, now + self._lease),
                     *(cell.key, cell.key, now, latest),
@@ -178,8 +175,8 @@ class Store:
             return cursor.rowcount > 0
 
     def renew(self) -> None:
-        """Make the claims made here count from now on."""
-        with self._transaction(lasting=False) as cursor:
+        """Renew all claims made by this store object."""
+        with self._transaction(durable=False) as cursor:
             cursor.execute(
                 "UPDATE running SET expires = ? WHERE owner = ?",
                 (time.time() + self._lease, self._owner),
@@ -187,12 +184,12 @@ class Store:
 
     @contextmanager
     def renewing(self) -> Iterator[None]:
-        """Renew the claims made here, again and again, for as long as a ``with`` block lasts."""
+        """Renew the claims made here regularly within a ``with`` block."""
         ended = threading.Event()
 
         def renew() -> None:
             while not ended.wait(self._lease / _RENEWALS):
-                with suppress(DiscernelError):  # whoever writes a result next says so
+                with suppress(DiscernelError):  # the next write of a result reports the error
                     self.renew()
 
         thread = threading.Thread(target=renew, daemon=True)
@@ -204,18 +201,18 @@ class Store:
             thread.join()
 
     def give_back(self) -> None:
-        """Give up all claims made here, so that others may run the cells."""
-        with self._transaction(lasting=False) as cursor:
+        """Release all claims made here, so that other processes can run the cells."""
+        with self._transaction(durable=False) as cursor:
             cursor.execute("DELETE FROM running WHERE owner = ?", (self._owner,))
 
-    def _now_and_latest(self) -> tuple[float, float]:
-        """Return between which moments a claim ends that counts."""
+    def _valid_range(self) -> tuple[float, float]:
+        """Return the range of expiry times of valid claims."""
         now = time.time()
-        # Later than any claim can end: the clock was set back since.
+        # A later expiry time means that the clock was set back.
         return now, now + max(self._lease, _LEASE)
 
     def add(self, cell: Cell, result: Result, machine: dict[str, Any]) -> None:
-        """Write a finished cell; what is there already stays."""
+        """Write a finished cell; an existing record is kept."""
         facts = json.dumps(machine, sort_keys=True)
         row = (
             cell.key,
@@ -236,7 +233,7 @@ class Store:
             cursor.execute("DELETE FROM running WHERE key = ?", (cell.key,))
 
     def forget_failures(self, cells: Iterable[Cell]) -> None:
-        """Remove the records of failures, so that the cells are run again."""
+        """Delete the records of failed cells, so that they are run again."""
         with self._transaction() as cursor:
             keys = [(cell.key,) for cell in cells]
             cursor.executemany("DELETE FROM cells WHERE failed AND key = ?", keys)
@@ -252,34 +249,34 @@ class Store:
         return {row[0] for row in self._select("SELECT key FROM cells WHERE failed")}
 
     def held(self) -> dict[str, str]:
-        """Return the keys of all cells that are claimed, and who holds each, in words."""
-        query = f"SELECT key, holder FROM running WHERE {_COUNTS}"
-        return dict(self._select(query, self._now_and_latest()))
+        """Return the keys of all claimed cells, and a description of the claiming process."""
+        query = f"SELECT key, holder FROM running WHERE {_IS_VALID}"
+        return dict(self._select(query, self._valid_range()))
 
     def cells(self, name: Callable[[str, Mapping[str, Any]], str]) -> list[Cell]:
-        """Return all finished cells in the order they finished, for who has no plan.
+        """Return all finished cells in the order they finished, without a plan.
 
         Parameters
         ----------
         name : callable
-            From kind and options to the name of a method, which is not stored.
+            Function from kind and options to the name of a method; names are not stored.
         """
         rows = self._select("SELECT key, spec FROM cells ORDER BY finished, rowid")
         found = []
         for key, spec in rows:
-            with self._damage_named(key):
+            with self._naming_record(key):
                 found.append(_cell(json.loads(spec), name))
         return found
 
     def records(self, cells: Iterable[Cell], *, predictions: bool = False) -> list[Record]:
-        """Return the finished ones of some cells, in their order.
+        """Return the records of finished cells, in the order of the given cells.
 
         Parameters
         ----------
         cells : iterable of Cell
-            What to look for.
+            The cells to look up.
         predictions : bool, default=False
-            Whether to read the predictions too.
+            Whether to read the predictions as well.
         """
         wanted = list(cells)
         columns = "key, result, facts, finished, " + ("predictions" if predictions else "NULL")
@@ -292,24 +289,24 @@ class Store:
             by_key = {key: row for key, *row in rows}
             for cell in batch:
                 if cell.key in by_key:
-                    with self._damage_named(cell.key):
+                    with self._naming_record(cell.key):
                         found.append(_record(cell, *by_key[cell.key]))
         return found
 
     @contextmanager
-    def _damage_named(self, key: str) -> Iterator[None]:
-        """Replace any error of reading a row by one that names the row."""
+    def _naming_record(self, key: str) -> Iterator[None]:
+        """Replace any error while a row is read by one that names the record."""
         try:
             yield
-        except Exception as error:  # a row may hold anything, so reading it may fail in any way
+        except Exception as error:  # a damaged row can fail in any way
             raise InvalidInputError(
                 f"The record {key!r} of {self.path.name} is damaged "
-                f"({type(error).__name__}: {error}). Take it out, so that it is run again: sqlite3 "
+                f"({type(error).__name__}: {error}). Delete it, so that it is run again: sqlite3 "
                 f"{self.path} \"DELETE FROM cells WHERE key = '{key}'\"."
             ) from error
 
     def _select(self, query: str, values: Iterable[Any] = ()) -> list[Any]:
-        """Return the rows of a query, or raise a clear error."""
+        """Return the rows of a query, or raise an error that names the file."""
         try:
             with self._lock:
                 return self._connection.execute(query, tuple(values)).fetchall()
@@ -324,62 +321,57 @@ class Store:
 
 
 def _stored(result: Result) -> dict[str, Any]:
-    """Return a result without predictions, as plain data. Python writes and reads NaN in JSON."""
+    """Return a result without predictions, as plain data (NaN is valid in Python's JSON)."""
     names = (each.name for each in fields(result) if each.name != "predictions")
     return {name: plain(getattr(result, name)) for name in names}
 
 
 def _record(cell: Cell, result: str, facts: str, finished: str, packed: bytes | None) -> Record:
-    """Return the record in a row of the store, or raise an error for damaged rows."""
+    """Return the record of a row, or raise an error if the row is damaged."""
     stored = json.loads(result) | {"predictions": _unpack(packed)}
     record = Record(cell, Result(**stored), json.loads(facts), finished)
-    wrong = [name for name, holds in _TYPES.items() if not holds(getattr(record.result, name))]
-    if wrong or not isinstance(record.machine, dict) or not isinstance(finished, str):
-        raise TypeError(f"{', '.join(wrong) or 'machine or moment'} of the wrong type")
+    for name, types in _TYPES.items():
+        _check_type(name, getattr(record.result, name), *types)
+    for numbers in (record.result.metrics, record.result.weights):
+        for name, value in numbers.items():
+            _check_type(name, value, *_NUMBER)
+    _check_type("machine", record.machine, dict)
+    _check_type("finished", finished, str)
     return record
 
 
 def _cell(spec: Any, name: Callable[[str, Mapping[str, Any]], str]) -> Cell:
     """Return the cell of a stored specification."""
     kind, options = spec["method"]["kind"], spec["method"]["options"]
-    cell = Cell(
+    _check_type("data set", spec["data"]["name"], str)
+    _check_type("repetition", spec["repetition"], int)
+    return Cell(
         Data(**spec["data"]),
         Method(name(kind, options), kind, options),
         Splits(**spec["splits"]),
         spec["repetition"],
     )
-    if not isinstance(cell.data.name, str) or not isinstance(cell.repetition, int):
-        raise TypeError("data set or repetition of the wrong type")
-    return cell
 
 
-def _is_number(value: Any) -> bool:
-    """Whether a value is a number, and not True or False."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _are_numbers(value: Any) -> bool:
-    """Whether a value is a dictionary of numbers."""
-    return isinstance(value, dict) and all(map(_is_number, value.values()))
-
-
-def _is_number_or_none(value: Any) -> bool:
-    """Whether a value is a number or None."""
-    return value is None or _is_number(value)
-
-
-#: Checks of the types of a result's fields.
-_TYPES: dict[str, Callable[[Any], bool]] = {
-    "metrics": _are_numbers,
-    "seconds_fit": _is_number,
-    "seconds_predict": _is_number,
-    "peak_memory": _is_number_or_none,
-    "weights": _are_numbers,
-    "regularization": _is_number_or_none,
-    "gap": _is_number_or_none,
-    "details": lambda value: isinstance(value, dict),
-    "error": lambda value: value is None or isinstance(value, str),
+_NUMBER = (int, float)
+#: Types of a result's fields.
+_TYPES: dict[str, tuple[type, ...]] = {
+    "metrics": (dict,),
+    "seconds_fit": _NUMBER,
+    "seconds_predict": _NUMBER,
+    "peak_memory": (*_NUMBER, NoneType),
+    "weights": (dict,),
+    "regularization": (*_NUMBER, NoneType),
+    "gap": (*_NUMBER, NoneType),
+    "details": (dict,),
+    "error": (str, NoneType),
 }
+
+
+def _check_type(name: str, value: Any, *types: type) -> None:
+    """Raise an error if a stored value is of none of some types; booleans are no numbers."""
+    if value is True or value is False or not isinstance(value, types):
+        raise TypeError(f"{name} of the wrong type")
 
 
 def _now() -> str:

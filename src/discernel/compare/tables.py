@@ -1,4 +1,4 @@
-"""From records to plain summaries: means, comparisons, ranks, failures. Nothing is fitted."""
+"""Summaries of records: means, paired comparisons, ranks and failures. Nothing is fitted."""
 
 from __future__ import annotations
 
@@ -42,31 +42,32 @@ _VERDICTS = {
 
 @dataclass(frozen=True)
 class Entry:
-    """One method on one data set, over all divisions.
+    """Summary of one method on one data set, over all splits.
 
     Attributes
     ----------
     dataset, method : str
-        Their names.
+        Names of the data set and the method.
     values : dict of int to float
-        The metric of the table by division, where the method finished and has it.
+        The metric of the table for each finished split that has it.
     interval : Interval or None
-        Mean and corrected confidence interval, cut off where the metric ends; None where there
-        are no values.
+        Mean and corrected confidence interval, clipped to the range of the metric; None without
+        values.
     means : dict of str to float
-        The mean of every metric that is known, by its name.
+        Mean of every known metric, by name.
     seconds_fit, seconds_predict : float
-        The mean time of a fit, and of predicting the held-out rows; NaN where nothing finished.
+        Mean times of a fit and of predicting the held-out rows; NaN if no split finished.
     peak_memory : int or None
-        Most bytes in any division.
+        Largest peak memory of any split, in bytes.
     n_failed : int
-        The number of divisions that failed.
+        Number of failed splits.
     standing : {"ahead", "level", "behind", "untested", "failed"}
-        Clearly better than every other method; the best mean, or not clearly worse than it;
-        clearly worse; nothing to tell by, or too little; nothing finished, or without the metric.
+        "ahead": significantly better than every other method. "level": not significantly worse
+        than the best. "behind": significantly worse. "untested": no test was possible. "failed":
+        no split finished with the metric.
     p_value : float
-        That of the pair with the best method of the data set, from `ResultTable.pairs`; of the
-        best itself, the largest of its pairs. NaN where there is no test.
+        p-value of the comparison with the best method, from `ResultTable.pairs`; for the best
+        itself, the largest of its p-values. NaN without a test.
     """
 
     dataset: str
@@ -83,7 +84,7 @@ class Entry:
 
     @property
     def mean(self) -> float:
-        """The mean of the metric of the table; NaN where there are no values."""
+        """Mean of the metric of the table; NaN without values."""
         return math.nan if self.interval is None else self.interval.mean
 
 
@@ -94,15 +95,15 @@ class ResultTable:
     Attributes
     ----------
     datasets, methods : tuple of str
-        Names in the order of the records. Where two data sets, or two methods, that are not the
-        same have one name, the later ones are numbered.
+        Names in the order of the records. If different data sets or methods have the same name,
+        the later ones are numbered.
     entries : dict of (str, str) to Entry
-        By data set and method; there is none where nothing was run.
+        Entries by data set and method.
     records : dict of (str, str) to list of Record
-        The records of each entry, failures included.
+        Records of each entry, including failures.
     pairs : dict of (str, str, str) to PairedComparison
-        By data set, method and reference, in both orders: the one test of every pair of methods
-        with a common division, which all verdicts are read from.
+        Comparisons by data set, method and reference, in both orders. Every pair of methods with
+        a common split is tested once; all verdicts use these tests.
     metric : PredictionMetric
         The metric by which methods are compared.
     """
@@ -120,36 +121,36 @@ class ResultTable:
         return [entry for entry in found if entry is not None]
 
     def ranked(self, dataset: str) -> list[Entry]:
-        """Return the entries of a data set, the best mean first, those without one last."""
+        """Return the entries of a data set, best mean first, entries without a mean last."""
         return sorted(
             self.of_dataset(dataset),
             key=lambda entry: -self.metric.sign * entry.mean if entry.values else math.inf,
         )
 
     def against(self, reference: str) -> list[PairedComparison]:
-        """Return the pairs of every other method with a reference, data set by data set."""
+        """Return the comparisons of all other methods with a reference, by data set."""
         return [pair for pair in self.pairs.values() if pair.reference == reference]
 
     def verdict(self, entry: Entry) -> str:
-        """Return how a method stands, in a word: the best mean is best, clearly so or not."""
+        """Return the verdict on a method in one word; the best mean is "best" even if tied."""
         is_best = entry.standing == "level" and entry.mean == self.ranked(entry.dataset)[0].mean
         return "best" if is_best else _VERDICTS[entry.standing]
 
 
 @dataclass(frozen=True)
 class PairedComparison:
-    """A method against a reference on one data set: the metric of the one minus the other's.
+    """Comparison of a method with a reference on one data set: method minus reference.
 
     Attributes
     ----------
     dataset, method, reference : str
-        Their names.
+        Names.
     difference : Difference
-        Over the divisions that both finished.
+        Difference over the splits that both finished.
     p_value : float
-        Its probability, corrected for all pairs of methods on the data set [Holm79]_.
+        p-value, corrected for all pairs of methods on the data set [Holm79]_.
     sign : float
-        1 where a larger metric is better, else −1.
+        1 if larger values of the metric are better, else −1.
     """
 
     dataset: str
@@ -169,7 +170,7 @@ class PairedComparison:
         return "better" if self.sign * self.difference.mean > 0 else "worse"
 
     @property
-    def turned(self) -> PairedComparison:
+    def reversed(self) -> PairedComparison:
         """The same pair with method and reference exchanged."""
         old = self.difference
         difference = replace(old, mean=-old.mean, low=-old.high, high=-old.low)
@@ -183,11 +184,11 @@ class Ranking:
     Attributes
     ----------
     methods : tuple of str
-        The methods that were run on all data sets, the best mean rank first.
+        Methods that were run on all data sets, best mean rank first.
     test : RankTest
-        Their mean ranks in this order, and whether they differ.
+        Mean ranks in this order, and the test of their differences.
     datasets : tuple of str
-        The data sets that count.
+        Data sets that the ranks are computed from.
     """
 
     methods: tuple[str, ...]
@@ -196,12 +197,12 @@ class Ranking:
 
     @property
     def ranks(self) -> dict[str, float]:
-        """The mean rank of each method, the best first."""
+        """Mean rank of each method, best first."""
         return dict(zip(self.methods, self.test.ranks.tolist(), strict=True))
 
     @property
     def verdicts(self) -> dict[str, str]:
-        """How each method stands to the best mean rank: best, tied or worse."""
+        """Verdict on each method relative to the best mean rank: best, tied or worse."""
         ranks, best = self.ranks, self.test.ranks[0]
         limit = best + self.test.critical_difference if self.test.p_value < ALPHA else math.inf
         return {
@@ -212,7 +213,7 @@ class Ranking:
 
 @dataclass(frozen=True)
 class Failure:
-    """One message, and the divisions of one method on one data set that ended with it."""
+    """An error message, and the splits of a method on a data set that failed with it."""
 
     dataset: str
     method: str
@@ -221,14 +222,14 @@ class Failure:
 
 
 def summarize(records: Iterable[Record], metric: str = "accuracy") -> ResultTable:
-    """Sum up records by data set and method, and judge them by one metric.
+    """Summarize records by data set and method, and compare methods by one metric.
 
     Parameters
     ----------
     records : iterable of Record
-        As `Store.records` gives them, failures included.
+        Records from `Store.records`, including failures.
     metric : str, default="accuracy"
-        The name of one of `discernel.compare.metrics.METRICS`.
+        A name from `discernel.compare.metrics.METRICS`.
 
     Returns
     -------
@@ -263,7 +264,7 @@ def summarize(records: Iterable[Record], metric: str = "accuracy") -> ResultTabl
         rivals = [entry for entry in entries.values() if entry.dataset == dataset]
         for pair in _compare_pairs(rivals, ratios[dataset], judged):
             pairs[dataset, pair.method, pair.reference] = pair
-            pairs[dataset, pair.reference, pair.method] = pair.turned
+            pairs[dataset, pair.reference, pair.method] = pair.reversed
         for entry in _with_standings(rivals, pairs, judged):
             entries[entry.dataset, entry.method] = entry
     return ResultTable(datasets, methods, entries, by_place, pairs, judged)
@@ -272,9 +273,9 @@ def summarize(records: Iterable[Record], metric: str = "accuracy") -> ResultTabl
 def rank_methods(table: ResultTable) -> Ranking | None:
     """Rank the methods that were run on all data sets.
 
-    A method that failed in every division of a data set comes last there. Where it failed in some,
-    all methods are ranked by the divisions that all of them finished; a data set without such
-    divisions does not count.
+    A method that failed in every split of a data set ranks last on it. If it failed in some
+    splits, all methods are ranked by the splits that all of them finished; a data set without such
+    splits does not count.
 
     Parameters
     ----------
@@ -284,7 +285,7 @@ def rank_methods(table: ResultTable) -> Ranking | None:
     Returns
     -------
     Ranking or None
-        None for fewer than two such methods, or fewer than two data sets that count.
+        None with fewer than two such methods or two such data sets.
     """
     methods = [
         method
@@ -295,7 +296,7 @@ def rank_methods(table: ResultTable) -> Ranking | None:
     scores = {dataset: found for dataset, found in scores.items() if found}
     if len(scores) < 2 or len(methods) < 2:
         return None
-    # Means of the same numbers in another order may differ in their last digit: a tie all the same.
+    # Rounded, because sums in another order may differ in the last digit: these are ties.
     test = rank_test(np.round(list(scores.values()), 12))
     order = np.argsort(test.ranks, kind="stable")
     ranked = tuple(methods[i] for i in order)
@@ -303,7 +304,7 @@ def rank_methods(table: ResultTable) -> Ranking | None:
 
 
 def _scores(table: ResultTable, dataset: str, methods: Sequence[str]) -> list[float]:
-    """Return means over common divisions, −inf for failures; nothing where they do not compare."""
+    """Return means over common splits, −inf for failed methods; [] if there is no common split."""
     entries = [table.entries[dataset, method] for method in methods]
     finished = [set(entry.values) for entry in entries if entry.values]
     common = sorted(set.intersection(*finished)) if finished else []
@@ -318,7 +319,7 @@ def _scores(table: ResultTable, dataset: str, methods: Sequence[str]) -> list[fl
 
 
 def failures(table: ResultTable) -> list[Failure]:
-    """Return all failures, those of one method on one data set with one message together."""
+    """Return all failures, grouped by data set, method and message."""
     found: dict[tuple[str, str, str], list[Record]] = defaultdict(list)
     for (dataset, method), records in table.records.items():
         for record in records:
@@ -335,11 +336,11 @@ def failures(table: ResultTable) -> list[Failure]:
 
 
 def heldout_ratio(record: Record) -> float:
-    """Return held-out rows over training rows, or NaN where the record does not tell.
+    """Return the ratio of held-out to training rows, or NaN if the record does not determine it.
 
-    It is 1 / (k − 1) for k folds, follows from a share of training rows, and needs the predictions
-    for a number of them. A division that the donor made is the only one there is: repeated, it
-    says nothing about others.
+    The ratio is 1 / (k − 1) for k folds, and follows from a fraction of training rows. For a
+    number of training rows the predictions are needed. A split chosen by the donor has no ratio:
+    repeating it says nothing about other splits.
     """
     splits = record.cell.splits
     if splits.donor:
@@ -353,14 +354,14 @@ def heldout_ratio(record: Record) -> float:
 
 
 def mean_importances(records: Iterable[Record]) -> list[ImportanceFacts]:
-    """Return how much columns matter, the most important first; empty where nobody learned it.
+    """Return the column importances of a method, largest first; empty if it has none.
 
-    Importances are means over divisions, with their standard deviation, NaN of one division.
+    Importances are means over splits, with standard deviations (NaN with one split).
 
     Parameters
     ----------
     records : iterable of Record
-        Those of one method on one data set. A column that a division has not counts as 0 there.
+        Records of one method on one data set. A column missing in a split counts as 0.
     """
     names, rows = named_rows(record.result.details.get("feature_importances") for record in records)
     spreads = rows.std(axis=0, ddof=1) if len(rows) > 1 else np.full(len(names), np.nan)
@@ -370,7 +371,7 @@ def mean_importances(records: Iterable[Record]) -> list[ImportanceFacts]:
 
 
 def named_rows(stored: Iterable[Mapping[str, float] | None]) -> tuple[list[str], FloatArray]:
-    """Return all names that occur, and a row of numbers per division, 0 for names it has not."""
+    """Return all names, and one row of numbers per split, with 0 for absent names."""
     known = [each for each in stored if each]
     names = list(dict.fromkeys(name for each in known for name in each))
     return names, np.array([[each.get(name, 0.0) for name in names] for each in known])
@@ -380,7 +381,7 @@ def named_rows(stored: Iterable[Mapping[str, float] | None]) -> tuple[list[str],
 
 
 def _by_place(records: Iterable[Record]) -> dict[tuple[str, str], list[Record]]:
-    """Return the records by the names of data set and method, the same division once."""
+    """Return records by data set and method names, without duplicate splits."""
     names: tuple[dict[str, str], dict[str, str]] = ({}, {})
     places: dict[tuple[str, str], dict[int, Record]] = defaultdict(dict)
     for record in records:
@@ -390,14 +391,14 @@ def _by_place(records: Iterable[Record]) -> dict[tuple[str, str], list[Record]]:
         places[dataset, method][record.cell.repetition] = record
     if not places:
         raise InvalidInputError(
-            "There must be at least one record. Got none. Run the plan first, or look whether the "
+            "There must be at least one record. Got none. Run the plan first, or check that the "
             "store is the one it was run with."
         )
     return {place: [found[i] for i in sorted(found)] for place, found in places.items()}
 
 
 def _name(names: dict[str, str], name: str, spec: Any) -> str:
-    """Return a name that nothing else has: the same one for the same specification."""
+    """Return a unique name, always the same for the same specification."""
     key = json.dumps([name, spec], sort_keys=True, default=str)
     if key not in names:
         taken, number, unique = set(names.values()), 1, name
@@ -409,7 +410,7 @@ def _name(names: dict[str, str], name: str, spec: Any) -> str:
 
 
 def _common_ratio(records: Sequence[Record]) -> float:
-    """Return the ratio of a data set: the same in all records that tell, but for rounding."""
+    """Return the ratio of held-out to training rows of a data set: the mean over its records."""
     known = [ratio for ratio in map(heldout_ratio, records) if ratio > 0]
     return float(np.mean(known)) if known else math.nan
 
@@ -417,7 +418,7 @@ def _common_ratio(records: Sequence[Record]) -> float:
 def _entry(
     place: tuple[str, str], records: Sequence[Record], ratio: float, metric: PredictionMetric
 ) -> Entry:
-    """Return the summary of one method on one data set, not yet compared with others."""
+    """Return the summary of one method on one data set, before it is compared with others."""
     results = {r.cell.repetition: r.result for r in records if r.result.error is None}
     known = {name: _values(results, each) for name, each in METRICS.items()}
     values, done = known[metric.name], results.values()
@@ -441,7 +442,7 @@ def _mean(values: Iterable[float]) -> float:
 
 
 def _values(results: Mapping[int, Result], metric: PredictionMetric) -> dict[int, float]:
-    """Return a metric by division, where it is known."""
+    """Return the known values of a metric by split."""
     found = {i: result.metrics.get(metric.name, math.nan) for i, result in results.items()}
     return {i: value for i, value in found.items() if math.isfinite(value)}
 
@@ -456,10 +457,10 @@ def _interval(values: Mapping[int, float], ratio: float, metric: PredictionMetri
 def _compare_pairs(
     rivals: Sequence[Entry], ratio: float, metric: PredictionMetric
 ) -> list[PairedComparison]:
-    """Test all pairs of entries of one data set that have a common division.
+    """Test all pairs of entries of one data set that have a common split.
 
-    Whichever method is the best, or the reference, is not known beforehand. So probabilities are
-    corrected for all pairs, and a pair has the same one wherever it is shown.
+    The best method and the reference are not known in advance. Therefore p-values are corrected
+    for all pairs, and a pair has the same p-value everywhere.
     """
     found = []
     for first, second in combinations(rivals, 2):
@@ -478,7 +479,7 @@ def _with_standings(
     pairs: Mapping[tuple[str, str, str], PairedComparison],
     metric: PredictionMetric,
 ) -> Iterator[Entry]:
-    """Yield the entries of one data set that have values, with their standing against the best."""
+    """Yield the entries of one data set that have values, with their standings."""
     finished = [entry for entry in rivals if entry.values]
     if not finished:
         return

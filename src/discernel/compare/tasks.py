@@ -1,4 +1,4 @@
-"""The rows of a cell: its data set, split into training and held-out rows, encoded and scaled."""
+"""The rows of a cell: a data set, split into training and held-out rows, encoded and scaled."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ _SCALERS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Division:
-    """One division of a data set.
+class TrainTestSplit:
+    """Training and held-out rows of one split of a data set.
 
     Attributes
     ----------
     X_train, X_test : ndarray of shape (n_rows, n_features)
-        The rows as numbers, scaled; categories and missing cells encoded as the training rows say.
+        Encoded and scaled rows; encoding and scaling are learned on the training rows.
     y_train, y_test : ndarray of shape (n_rows,)
-        Their labels.
+        Labels.
     views : dict of str to slice
-        Columns of each source; empty where there is one only.
+        Columns of each view; empty if there is only one.
     columns : tuple of str
-        The column of the data that each feature comes from; empty where that is not known.
+        The column of the data set that each feature comes from; empty if unknown.
     seed : int
-        For whatever else is random in a cell.
+        Seed for anything else that is random in the cell.
     is_first : bool
-        Whether it is the first of its kind: what is too large to be kept of all is kept of this.
+        Whether this is the first split; large results are stored for the first split only.
     table_train, table_test : DataFrame or None
-        The rows as they were read, where they are not all numbers.
+        The rows before encoding, if they are not all numbers.
     """
 
     X_train: NDArray[Any]
@@ -62,8 +62,8 @@ class Division:
     table_test: Any = None
 
     @property
-    def as_read(self) -> Division:
-        """The same for a method that takes tables: categories and missing cells as they are."""
+    def as_read(self) -> TrainTestSplit:
+        """The split with rows before encoding, for methods that take tables."""
         if self.table_train is None:
             return self
         columns = tuple(self.table_train.columns)
@@ -71,10 +71,9 @@ class Division:
 
 
 def read(data: Data) -> Dataset:
-    """Return the data set that is meant, or raise a clear error."""
+    """Return the data set of a plan, or raise an error."""
     if not data.file:
         return _load(data.name)
-    # Only `compare` makes such data; a user's file is read by its own rules.
     from discernel.rows.labelled import open_file
 
     return open_file(name=data.name, **data.file).dataset
@@ -82,24 +81,24 @@ def read(data: Data) -> Dataset:
 
 @lru_cache(maxsize=8)
 def _load(name: str) -> Dataset:
-    """Return a data set by name, from memory if it was loaded before."""
+    """Return a data set by name, from a cache if it was loaded before."""
     return TOYS[name]() if name in TOYS else load(name)
 
 
-def divide(cell: Cell) -> Division:
-    """Return the division that a cell is about; it is the same for all methods."""
+def load_split(cell: Cell) -> TrainTestSplit:
+    """Return the split of a cell; it is the same for all methods."""
     for option in cell.data.options.keys() - {"rows"}:
         raise unknown_choice("option of data", option, ["rows"])
     data = read(cell.data)
     y = np.asarray(data.y)
     rows = draw_rows(np.arange(len(y)), y, cell.data)
     train, test = split_rows(rows, y, cell, data.train)
-    # Whatever is learned from the rows is learned from those that train.
-    return make_division(cell, data, y, train, train, test)
+    # Encoding and scaling are learned from the training rows.
+    return make_split(cell, data, y, train, train, test)
 
 
 def draw_rows(rows: NDArray[np.intp], y: NDArray[Any], data: Data) -> NDArray[np.intp]:
-    """Return as many rows as ``data.options["rows"]`` says, drawn at random; all by default."""
+    """Return ``data.options["rows"]`` random rows; all rows by default."""
     n = data.options.get("rows", len(rows))
     if n >= len(rows):
         return rows
@@ -107,10 +106,10 @@ def draw_rows(rows: NDArray[np.intp], y: NDArray[Any], data: Data) -> NDArray[np
     return np.asarray(drawn)
 
 
-def make_division(
+def make_split(
     cell: Cell, data: Dataset, y: NDArray[Any], known: Any, train: Any, test: Any
-) -> Division:
-    """Return training and held-out rows as numbers, encoded and scaled as the known rows say."""
+) -> TrainTestSplit:
+    """Return training and held-out rows as numbers; encoder and scaler are fitted to known rows."""
     parts, tables = (known, train, test), (None, None)
     if is_plain(data.X):
         rows, views, columns = np.asarray(data.X), data.views, data.feature_names
@@ -118,7 +117,7 @@ def make_division(
     else:
         frame = data.X if hasattr(data.X, "iloc") else _frame(data)
         with warnings.catch_warnings():
-            # The rows that train may have few values.
+            # A column may have a single value among the training rows.
             warnings.simplefilter("ignore", LeftOutColumnWarning)
             encoder = TableEncoder().fit(frame.iloc[known])
         views = encoded_views(encoder, data.views)
@@ -128,7 +127,7 @@ def make_division(
     if cell.data.scaling != "none":
         scaler = clone(_SCALERS[cell.data.scaling]).fit(numbers[0])
         numbers = [scaler.transform(part) for part in numbers]
-    return Division(
+    return TrainTestSplit(
         numbers[1],
         numbers[2],
         y[train],
@@ -168,13 +167,13 @@ def _frame(data: Dataset) -> Any:
 def split_rows(
     rows: NDArray[np.intp], y: NDArray[Any], cell: Cell, donor: NDArray[np.bool_] | None
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return training and held-out rows; the donor's training rows are marked, where it has any."""
+    """Return training and held-out rows; ``donor`` marks the training rows chosen by the donor."""
     splits, repetition = cell.splits, cell.repetition
     if splits.donor:
         if donor is None:
             raise InvalidInputError(
-                "splits.donor asks for the training part the data came with, and these have none. "
-                "Read them from the folder that DISCERNEL_DATA names, or give a train_size."
+                "donor=True needs a data set with training rows chosen by its donor, and this one "
+                "has none. Read it from the folder in DISCERNEL_DATA, or give a train_size."
             )
         return rows[donor[rows]], rows[~donor[rows]]
     if splits.folds is not None:

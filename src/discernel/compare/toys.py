@@ -1,4 +1,4 @@
-"""Data made up for the demonstration."""
+"""Synthetic data sets for the demonstration."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from discernel.rows.datasets import Dataset
 
 
 def few_columns() -> Dataset:
-    """Return 700 rows of 20 columns, of which four decide, together, on two classes.
+    """Return 700 rows of 20 columns, four of which jointly determine two classes.
 
-    The classes are the inside and the outside of a ring in two columns, moved by the product of
-    two others. No column says anything alone.
+    The classes are the inside and the outside of a circle in two columns, whose size depends on
+    the product of two others. No column is informative on its own.
     """
     rng = np.random.default_rng(0)
     X = rng.standard_normal((700, 20))
@@ -26,7 +26,7 @@ def few_columns() -> Dataset:
 
 
 def clinic() -> Dataset:
-    """Return 600 patients of a clinic that is made up: numbers, categories and missing cells."""
+    """Return 600 synthetic patients: numbers, categories and missing cells."""
     import pandas as pd
 
     rng = np.random.default_rng(0)
@@ -53,9 +53,9 @@ def clinic() -> Dataset:
 
 
 def steps() -> Dataset:
-    """Return 800 rows of three classes that a tree of four levels tells apart without error.
+    """Return 800 rows of three classes that a decision tree of depth four separates without error.
 
-    Steps along single columns are what trees are made for, and kernels are not.
+    Steps along single columns suit trees and do not suit kernels.
     """
     rng = np.random.default_rng(1)
     X = np.round(rng.uniform(size=(800, 6)), 2)

@@ -1,4 +1,4 @@
-"""Plots of fitted models, in scikit-learn's manner. Matplotlib is imported when one is drawn."""
+"""Plots of fitted models, as scikit-learn displays. Matplotlib is imported when one is drawn."""
 
 from discernel.displays.bars import (
     CandidatesDisplay,

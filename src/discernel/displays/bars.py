@@ -1,4 +1,4 @@
-"""Weights, sources, importances, candidates and contributions, as bars."""
+"""Bar charts of weights, sources, importances, candidates and contributions."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _GAP = 0.45
 
 
 class _WeightsDisplay(FitsDisplay):
-    """The weights of kernels, of one fit or of several, with their names and sources."""
+    """Base class: kernel weights of one fit or several, with names and sources."""
 
-    #: Whether no two kernels may have the same name.
+    #: Whether kernel names must be unique.
     _unique: ClassVar[bool] = False
 
     def __init__(
@@ -63,7 +63,7 @@ class _WeightsDisplay(FitsDisplay):
         learners = [fitted_learner(estimator) for estimator in estimators]
         names = [learner.kernel_names_ for learner in learners]
         if any(other != names[0] for other in names):
-            # Widths such as "median" are other numbers in every fit: take kernels as given.
+            # Widths such as "median" resolve to other numbers in every fit: use given kernels.
             names = [given_names(learner) for learner in learners]
         if any(other != names[0] for other in names):
             raise InvalidInputError(
@@ -76,30 +76,30 @@ class _WeightsDisplay(FitsDisplay):
 
 
 class KernelWeightsDisplay(_WeightsDisplay):
-    """Bars of the kernel weights of one fit, or of their mean and spread over several.
+    """Bar chart of the kernel weights of one fit, or of their mean and spread over several fits.
 
-    A weight says how much of a kernel is in the combination, not how important the kernel or its
-    source is: with a criterion such as ``"rkda"``, a source of pure noise can get weight.
+    A weight says how much of a kernel is used, not how important the kernel or its source is: with
+    a criterion such as ``"rkda"``, a source of pure noise can have a positive weight.
 
     Parameters
     ----------
     weights : array-like of shape (n_kernels,) or (n_fits, n_kernels)
         The weights.
     kernel_names : sequence of str, optional
-        What the weights belong to, all different; by default "kernel 0", "kernel 1", ...
+        Unique names of the kernels; by default "kernel 0", "kernel 1", ...
     sources : sequence of str, optional
-        The source of each kernel, for weights summed by source.
+        Source of each kernel, needed for ``by="source"``.
 
     Attributes
     ----------
     ax_ : Axes
-        Where it was drawn.
+        Axes with the plot.
     figure_ : Figure
-        The figure of the axes.
+        Figure of the axes.
     bars_ : BarContainer
-        The bars, from the top.
+        The bars, from top to bottom.
     spread_ : LineCollection, PathCollection or None
-        The quartiles or points over several fits.
+        Quartiles or points of several fits.
 
     Examples
     --------
@@ -136,30 +136,30 @@ class KernelWeightsDisplay(_WeightsDisplay):
     ) -> Self:
         """Draw the bars.
 
-        Drawn twice on the same axes, bars of the same name share a line.
+        If drawn twice on the same axes, bars with the same name share a line.
 
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; by default on a new figure.
+            Axes to draw on; by default a new figure.
         by : {"kernel", "source"}, default="kernel"
-            One bar per kernel, or one per source, the sum of the weights of its kernels: those
-            on the same columns, by ``kernel.on(columns, name)``.
+            One bar per kernel, or one bar per source with the sum of the weights of its kernels.
+            Kernels on the same columns, by ``kernel.on(columns, name)``, are one source.
         sort : bool, default=True
-            Whether the largest weight comes first; else the kernels keep their order.
+            Whether to sort by weight, largest first.
         max_bars : int, default=12
-            Of more kernels than this, the largest weights have bars of their own and all others
-            share one, which is their sum. Kernels without weight are always among the others.
+            Largest number of bars. With more kernels, the last bar is the sum of the smallest
+            weights; kernels without weight are always part of it.
         spread : {"quartiles", "points"} or None, default="quartiles"
-            What is shown of several fits beside their mean: a line from the first to the third
-            quartile, or every fit.
+            What to show for several fits besides the mean: a line between the quartiles, or a
+            point per fit.
         **bar_options
-            What ``Axes.barh`` takes.
+            Options of ``Axes.barh``.
 
         Returns
         -------
         KernelWeightsDisplay
-            Itself.
+            The display itself.
         """
         if spread not in ("quartiles", "points", None):
             raise unknown_choice("spread", spread, ["quartiles", "points"])
@@ -202,8 +202,8 @@ class KernelWeightsDisplay(_WeightsDisplay):
             raise unknown_choice("by", by, ["kernel", "source"])
         if self.sources is None:
             raise InvalidInputError(
-                "Weights by source need the source of each kernel. Got by='source' without any "
-                "sources. Draw a fitted estimator, or give sources to the display."
+                "by='source' needs the source of each kernel. Got no sources. Draw a fitted "
+                "estimator, or give sources to the display."
             )
         return sum_by(self.sources, self.weights)
 
@@ -218,30 +218,30 @@ def _weight_text(weight: float) -> str:
 
 
 class SourcesDisplay(_WeightsDisplay):
-    """Bars of the weight of each source, and below it of each of its kernels.
+    """Bar chart of the weight of each source, with the weights of its kernels below.
 
-    A weight says how much of a source is in the learned kernel, not what the source is worth: with
-    some criteria a source of pure noise can get weight.
+    A weight says how much of a source is used in the learned kernel, not how important the source
+    is: with some criteria a source of pure noise can have a positive weight.
 
     Parameters
     ----------
     weights : array-like of shape (n_kernels,) or (n_fits, n_kernels)
-        The weights of kernels.
+        Kernel weights.
     sources : sequence of str
-        The source of each kernel.
+        Source of each kernel.
     kernel_names : sequence of str, optional
-        What the kernels are called; by default "kernel 0", "kernel 1", ...
+        Names of the kernels; by default "kernel 0", "kernel 1", ...
 
     Attributes
     ----------
     ax_ : Axes
-        Where it was drawn.
+        Axes with the plot.
     figure_ : Figure
-        The figure of the axes.
+        Figure of the axes.
     bars_ : BarContainer
-        The bars, from the top.
+        The bars, from top to bottom.
     spread_ : LineCollection or None
-        The lines of one standard deviation to each side, over several fits.
+        Lines of ± one standard deviation over several fits.
 
     Examples
     --------
@@ -269,17 +269,17 @@ class SourcesDisplay(_WeightsDisplay):
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; by default on a new figure.
+            Axes to draw on; by default a new figure.
         max_kernels : int, default=4
-            How many kernels of a source have bars of their own, those with the largest weights. All
-            others of the source share one, their sum.
+            Number of bars for the kernels of a source, the largest weights first. The other
+            kernels of the source share one bar, their sum.
         **bar_options
-            What ``Axes.barh`` takes.
+            Options of ``Axes.barh``.
 
         Returns
         -------
         SourcesDisplay
-            Itself.
+            The display itself.
         """
         check_count("max_kernels", max_kernels)
         bars = self._bars(max_kernels)
@@ -303,7 +303,7 @@ class SourcesDisplay(_WeightsDisplay):
         return self
 
     def _bars(self, max_kernels: int) -> list[DrawnBar]:
-        """Return bars from the top: of each source, and smaller ones of its kernels."""
+        """Return the bars from top to bottom: each source, then smaller bars for its kernels."""
         names, totals = sum_by(self.sources, self.weights)
         bars = []
         for source in np.argsort(-totals.mean(axis=0), kind="stable").tolist():
@@ -315,7 +315,7 @@ class SourcesDisplay(_WeightsDisplay):
             own = [i for i, one in enumerate(self.sources) if one == name]
             kernels = [self.kernel_names[i].removeprefix(f"{name}: ") for i in own]
             kernels = [kernel.removesuffix(f" on {name}") for kernel in kernels]
-            # A single kernel left over takes no more room than a bar for others.
+            # A single remaining kernel needs no more space than a bar for others.
             n_shown = len(own) if len(own) <= max_kernels + 1 else max_kernels
             labels, columns, _ = rank_columns(kernels, self.weights[:, own], n_shown, "other")
             look = {"color": source, "opacity": 0.45, "height": 0.5, "size": "small"}
@@ -330,31 +330,31 @@ class SourcesDisplay(_WeightsDisplay):
 
 
 class ImportancesDisplay(FitsDisplay):
-    """Bars of the column importances of one fit or of several.
+    """Bar chart of the column importances of one fit or several.
 
-    An importance is the share of a column in what held-out rows lose when their cell of one column
-    is that of another row. It says what the fit looks at, not what causes what: of columns that say
-    the same, one may have the importance of all.
+    The importance of a column is its share of the increase of the held-out loss when columns are
+    shuffled. It describes the model, not causes. If several columns carry the same information, one
+    may have the importance of all.
 
     Parameters
     ----------
     importances : array-like of shape (n_columns,) or (n_fits, n_columns)
-        The importances; those of several fits are drawn as mean and standard deviation.
+        Importances; several fits are drawn as mean and standard deviation.
     std : array-like of shape (n_columns,), optional
-        The standard error of each column; for one fit only.
+        Standard error of each importance; only for one fit.
     feature_names : sequence of str, optional
-        The names of the columns, all different; by default "column 0", "column 1", ...
+        Unique names of the columns; by default "column 0", "column 1", ...
 
     Attributes
     ----------
     ax_ : Axes
-        Where it was drawn.
+        Axes with the plot.
     figure_ : Figure
-        The figure of the axes.
+        Figure of the axes.
     bars_ : BarContainer
-        The bars, from the top.
+        The bars, from top to bottom.
     spread_ : LineCollection or None
-        The lines of one standard deviation to each side, where it is known.
+        Lines of ± one standard deviation, if known.
 
     Examples
     --------
@@ -403,22 +403,22 @@ class ImportancesDisplay(FitsDisplay):
     def plot(self, ax: Any = None, *, n_columns: int = 15, **bar_options: Any) -> Self:
         """Draw the bars, the most important column at the top.
 
-        Drawn twice on the same axes, bars of the same name share a line.
+        If drawn twice on the same axes, bars with the same name share a line.
 
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; by default on a new figure.
+            Axes to draw on; by default a new figure.
         n_columns : int, default=15
-            How many columns have bars of their own. All others share one, their sum. Its spread is
-            known over several fits only: those of its columns do not add up.
+            Number of columns with their own bars; the others share one bar, their sum. The spread
+            of this sum is known only for several fits.
         **bar_options
-            What ``Axes.barh`` takes.
+            Options of ``Axes.barh``.
 
         Returns
         -------
         ImportancesDisplay
-            Itself.
+            The display itself.
         """
         check_count("n_columns", n_columns)
         ranked = rank_columns(self.feature_names, self.importances, n_columns, "other column")
@@ -449,28 +449,28 @@ class ImportancesDisplay(FitsDisplay):
 
 
 class CandidatesDisplay(LearnedDisplay):
-    """Bars of the candidates of ``criterion="auto"``: the loss of held-out rows under each.
+    """Bar chart of the candidates of ``criterion="auto"``: the held-out loss of each.
 
-    With ``kernels="auto"``, that is the log-loss of held-out folds, for numbers the squared error;
-    beside it stands the share of rows whose class was right. A more complex candidate (a metric,
-    learned weights) must win by more than one standard error. With kernels given, it is the
-    leave-one-out error and the pull to equal weights, and the least sum of both is chosen.
+    With ``kernels="auto"``, the loss is the log-loss of held-out folds (with the accuracy beside
+    it), or the squared error of a regression. A more complex candidate (column scales, learned
+    weights) must win by more than one standard error. With given kernels, bars show the
+    leave-one-out error and a penalty for unequal weights, the pull; the smallest sum is chosen.
 
     Parameters
     ----------
     candidates : sequence of Candidate
-        The candidates, the chosen one first.
+        Candidates, the chosen one first.
 
     Attributes
     ----------
     ax_ : Axes
-        Where it was drawn.
+        Axes with the plot.
     figure_ : Figure
-        The figure of the axes.
+        Figure of the axes.
     error_bars_ : BarContainer
-        What held-out rows cost, from the top.
+        Bars of the held-out loss, from top to bottom.
     pull_bars_ : BarContainer or None
-        What is added for being away from equal weights; None with ``kernels="auto"``.
+        Bars of the penalty for unequal weights; None with ``kernels="auto"``.
 
     Examples
     --------
@@ -496,27 +496,27 @@ class CandidatesDisplay(LearnedDisplay):
     def _of_learned(cls, learned: LearnedKernel) -> Self:
         if not learned.considered:
             raise InvalidInputError(
-                "Only criterion='auto' chooses among candidates. Got a kernel learned with "
-                f"criterion='{learned.criterion}', which considered nothing else."
+                "Only criterion='auto' has candidates. Got a kernel learned with "
+                f"criterion='{learned.criterion}'."
             )
         return cls(learned.considered)
 
     def plot(self, ax: Any = None, **bar_options: Any) -> Self:
         """Draw the bars, the chosen one at the top.
 
-        Drawn twice on the same axes, the second set comes below the first.
+        If drawn twice on the same axes, the second set is below the first.
 
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; by default on a new figure.
+            Axes to draw on; by default a new figure.
         **bar_options
-            What ``Axes.barh`` takes.
+            Options of ``Axes.barh``.
 
         Returns
         -------
         CandidatesDisplay
-            Itself.
+            The display itself.
         """
         by_folds = compared_by_folds(self.candidates)
         facts = [candidate.describe(by_folds) for candidate in self.candidates]
@@ -528,7 +528,7 @@ class CandidatesDisplay(LearnedDisplay):
             mark = " (chosen)" if position == 0 else ""
             size = f"λ = {format_number(each.regularization)}, {plural(each.n_kernels, 'kernel')}"
             labels.append(f"{wrap(each.name)}{mark}\n{size}")
-        self._draw_costs(places, by_folds, {"height": 0.6, **bar_options})
+        self._draw_losses(places, by_folds, {"height": 0.6, **bar_options})
         what = "squared error of held-out rows"
         if not by_folds:
             what = "leave-one-out error + pull"
@@ -537,18 +537,18 @@ class CandidatesDisplay(LearnedDisplay):
         self.ax_.margins(x=0.45 if by_folds else 0.25)
         self.ax_.set_xlabel(what)
         self.ax_.set_yticks(range(len(labels)), labels)
-        # One more line at the bottom, where the legend covers nothing.
+        # One more line at the bottom for the legend.
         self.ax_.set_ylim(len(labels) + (-0.4 if by_folds else 0.6), -0.5)
         place_legend(self.ax_, "best", loc="lower right", frameon=False)
         return self
 
-    def _draw_costs(
+    def _draw_losses(
         self, places: NDArray[np.intp], by_folds: bool, options: dict[str, Any]
     ) -> None:
-        """Draw errors with accuracies or, without folds, with pulls to the right of them."""
+        """Draw the bars of losses and, if candidates were not compared by folds, of pulls."""
         errors, pulls = [], []
         for position, each in enumerate(self.candidates):
-            opacity = 1.0 if position == 0 else 0.6  # so that the chosen one stands out
+            opacity = 1.0 if position == 0 else 0.6  # to highlight the chosen one
             right = "" if each.accuracy is None else f" ({each.accuracy:.1%})"
             text = f"{each.error:z.3f}{right}" if by_folds else ""
             errors.append(DrawnBar(value=each.error, text=text, opacity=opacity))
@@ -561,38 +561,38 @@ class CandidatesDisplay(LearnedDisplay):
             label = {"label": "pull to equal weights"}
             self.pull_bars_, _ = self._draw_bars(places, pulls, {**label, **options})
             for bar in self.pull_bars_:
-                bar.sticky_edges.x.clear()  # a pull of 0 would leave no room for its label
+                bar.sticky_edges.x.clear()  # else a pull of 0 leaves no space for its label
 
 
 # ---- contributions -----------------------------------------------------------------------------
 
 
 class ContributionsDisplay(Display):
-    """Bars of the contributions of columns, or of sources, to the score of one row.
+    """Waterfall chart of the contributions of columns or sources to the score of one row.
 
-    From the top: the score of a typical row, then the contribution of each column, the largest
-    first, and at the bottom the score of the row. Every bar begins where the one above ends.
+    From top to bottom: the score of a typical row, the contribution of each column (largest first),
+    and the score of the row. Every bar begins where the bar above ends.
 
     Parameters
     ----------
     contributions : Contributions
-        What `discernel.inspection.contributions` returned.
+        Result of `discernel.inspection.contributions`.
     row : int, default=0
-        Which of its rows.
+        Position of the row among the explained rows.
     label : object, optional
-        The class whose score is drawn; by default the predicted one. Of a regression with several
-        targets, the position of one.
+        Class whose score is drawn; by default the predicted class. For a regression with several
+        targets, the position of a target.
     by : {"columns", "sources"}, optional
-        What has bars; by default columns where there are some.
+        What the bars stand for; by default columns, or sources if rows have no columns.
 
     Attributes
     ----------
     ax_ : Axes
-        Where it was drawn.
+        Axes with the plot.
     figure_ : Figure
-        The figure of the axes.
+        Figure of the axes.
     bars_ : BarContainer
-        The bars, from the top.
+        The bars, from top to bottom.
 
     Examples
     --------
@@ -625,10 +625,10 @@ class ContributionsDisplay(Display):
         score = RowScore.of(contributions, row, label)
         self.by = by or ("sources" if contributions.columns is None else "columns")
         names, self.values = score.terms(self.by)
-        # A cell stays beside its sign: no line is broken at this space.
+        # A no-break space, so that no line breaks between the name and the cell.
         self.names = [name.replace("=", " =\u00a0", 1) for name in names]
         self.baseline, self.score = score.baseline, score.value
-        self.what, self.is_log_odds = score.kind + score.whose, score.kind == "log-odds"
+        self.what, self.is_log_odds = score.kind + score.suffix, score.kind == "log-odds"
         self.compared_with = contributions.compared_with
 
     @classmethod
@@ -644,7 +644,7 @@ class ContributionsDisplay(Display):
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Draw why one row has its score.
+        """Draw the contributions to the score of one row.
 
         Parameters
         ----------
@@ -653,23 +653,22 @@ class ContributionsDisplay(Display):
         X : array-like of shape (1, n_features) or (n_features,)
             One row.
         background : array-like of shape (n_background, n_features), optional
-            What it is compared with; by default a typical row.
+            Rows to compare with; by default a typical row.
         groups : dict of str to columns, optional
-            Sources as groups of columns; bars are then those of sources, unless ``by`` says
-            otherwise.
+            Sources as groups of columns; the bars then stand for sources, unless ``by`` is given.
         label : object, optional
-            The class whose score is drawn; by default the predicted one.
+            Class whose score is drawn; by default the predicted class.
         by : {"columns", "sources"}, optional
-            What has bars; by default columns where there are some.
+            What the bars stand for; by default columns, or sources if rows have no columns.
         ax : Axes, optional
-            Where to draw; by default on a new figure.
+            Axes to draw on; by default a new figure.
         **options
-            What `plot` takes.
+            Options of `plot`.
 
         Returns
         -------
         ContributionsDisplay
-            Drawn.
+            The display.
         """
         by = "sources" if by is None and groups is not None else by
         found = contributions(estimator, _one_row(X), background=background, groups=groups)
@@ -681,16 +680,16 @@ class ContributionsDisplay(Display):
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; by default on a new figure.
+            Axes to draw on; by default a new figure.
         n_bars : int, default=10
-            How many columns or sources have bars of their own. All others share one, their sum.
+            Number of columns or sources with their own bars; the others share one, their sum.
         **bar_options
-            What ``Axes.barh`` takes.
+            Options of ``Axes.barh``.
 
         Returns
         -------
         ContributionsDisplay
-            Itself.
+            The display itself.
         """
         check_count("n_bars", n_bars)
         moving = np.flatnonzero(self.values) if self.values.any() else np.arange(1)
@@ -711,7 +710,7 @@ class ContributionsDisplay(Display):
         return self
 
     def _connect(self, steps: FloatArray) -> None:
-        """Draw where each bar ends and the next begins, both scores, and where decisions turn."""
+        """Draw connections between bars, the first and last score, and the decision threshold."""
         ink, tops = ink_color(), np.arange(len(steps))
         self.ax_.vlines(steps, tops, tops + 1, color=ink, linewidth=0.8, alpha=0.5, zorder=0)
         for score, place in ((steps[0], 0), (steps[-1], len(steps))):
@@ -722,7 +721,7 @@ class ContributionsDisplay(Display):
         self.ax_.set_xlim(low - 0.06 * room, high + 0.2 * room)
         if self.is_log_odds and low < 0 < high:
             self.ax_.axvline(0.0, color=ink, linewidth=0.8, linestyle=":", zorder=0)
-            for text in self.ax_.texts:  # which the line would strike through
+            for text in self.ax_.texts:  # else the line crosses them
                 text.set_bbox(
                     {"facecolor": self.ax_.get_facecolor(), "edgecolor": "none", "pad": 0.5}
                 )
@@ -730,19 +729,19 @@ class ContributionsDisplay(Display):
 
 
 def _one_row(X: Any) -> Any:
-    """Return one row as a table, or raise a clear error."""
+    """Return a table with one row, or raise an error."""
     is_flat = np.ndim(X) == 1
-    if is_flat and hasattr(X, "to_frame"):  # a row of a dataframe of pandas
+    if is_flat and hasattr(X, "to_frame"):  # a row of a pandas DataFrame
         return X.to_frame().T.infer_objects()
     if is_flat and not isinstance(X[0], str):
         return np.asarray(X)[None]
     if n_rows(X) != 1:
         raise InvalidInputError(
-            f"One row is drawn. Got {n_rows(X)}; give X[:1], or draw ContributionsDisplay("
+            f"X must have one row. Got {n_rows(X)}. Pass X[:1], or use ContributionsDisplay("
             "contributions(estimator, X), row=i).plot()."
         )
     return X
 
 
 def _score_text(value: float, sign: str = "") -> str:
-    return score_text(value, sign).replace("-", "−")  # the minus of the axes
+    return score_text(value, sign).replace("-", "−")  # the minus sign of axes

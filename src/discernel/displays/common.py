@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-#: The palette of Okabe and Ito without black and yellow, which one of two backgrounds swallows.
-#: The colour-blind can tell them apart; for print, classes differ in marker and lines in dash too.
+#: The colour-blind safe palette of Okabe and Ito, without black and yellow, which are invisible on
+#: dark or light backgrounds. Markers and line styles also differ, for print.
 _PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = "osD^vPX<>p"
 LINE_STYLES = ("-", "--", "-.", ":")
-#: The longest name that is set in one line: about a third of a page of 390 pixels.
+#: Largest number of characters in a line: about a third of a page of 390 pixels.
 _LONGEST_LINE = 28
-#: The shortest last line of a name.
+#: Smallest number of characters in the last line of a name.
 _SHORTEST_LINE = 4
 
 
@@ -43,17 +43,17 @@ def pyplot() -> Any:
 
 
 def make_axes(ax: Any, n_panels: int = 1, height: float | None = None) -> list[Axes]:
-    """Return the axes to draw on: those given, or those of a new figure, one below the other.
+    """Return the given axes, or axes of a new figure, one below the other.
 
     Parameters
     ----------
     ax : Axes, sequence of Axes or None
-        One, or one a panel. They are left as they are, but for what is drawn.
+        One, or one per panel.
     n_panels : int, default=1
-        The number of axes of a new figure.
+        Number of axes of a new figure.
     height : float, optional
-        The height of a new figure, in inches; by default that of the style, and a quarter more for
-        a second panel.
+        Height of a new figure in inches; by default that of the matplotlib style, and a quarter
+        more with a second panel.
     """
     plt = pyplot()
     if ax is not None:
@@ -73,7 +73,7 @@ def make_axes(ax: Any, n_panels: int = 1, height: float | None = None) -> list[A
 
 
 def class_colors(n_colors: int) -> list[Any]:
-    """Return the colours of the style if it sets its own, else those of our palette."""
+    """Return colours from the matplotlib style, or from our palette if the style is the default."""
     plt = pyplot()
     from matplotlib import rcParamsDefault
 
@@ -84,15 +84,14 @@ def class_colors(n_colors: int) -> list[Any]:
 
 
 def ink_color() -> Any:
-    """Return the colour of text, which the style has made to suit the background."""
+    """Return the text colour of the matplotlib style."""
     return pyplot().rcParams["text.color"]
 
 
 def place_legend(ax: Axes, where: Literal["beside", "above", "best"], **options: Any) -> None:
-    """Add a legend in which every label comes once; none without labels.
+    """Add a legend without duplicate labels; without labels, add none.
 
-    Beside or above the axes of a figure of ours, which makes room for it; inside other axes, where
-    it covers least.
+    "beside" and "above" are outside the axes, for figures made here; "best" is inside the axes.
     """
     unique: dict[str, Any] = {}
     for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
@@ -110,9 +109,9 @@ def place_legend(ax: Axes, where: Literal["beside", "above", "best"], **options:
 
 
 def wrap(name: str) -> str:
-    """Return a name in lines of about 28 characters; a no-break space ends no line."""
+    """Return a name wrapped into lines of about 28 characters, not at no-break spaces."""
     lines = textwrap.wrap(name, _LONGEST_LINE)
-    if len(lines) > 1 and len(lines[-1]) < _SHORTEST_LINE:  # such as a bracket alone
+    if len(lines) > 1 and len(lines[-1]) < _SHORTEST_LINE:  # such as a single bracket
         lines = textwrap.wrap(name, _LONGEST_LINE + _SHORTEST_LINE)
     return "\n".join(lines).replace("\u00a0", " ")
 
@@ -120,7 +119,7 @@ def wrap(name: str) -> str:
 def check_names(
     given: Sequence[str] | None, n: int, noun: str, *, what: str = "name", unique: bool = True
 ) -> list[str]:
-    """Return the names of kernels or columns, by default numbered, or raise a clear error."""
+    """Return names of kernels or columns, numbered by default, or raise an error."""
     names = [f"{noun} {i}" for i in range(n)] if given is None else list(map(str, given))
     if len(names) != n or (unique and len(set(names)) != n):
         different = ", all different" if unique else ""
@@ -132,26 +131,26 @@ def check_names(
 
 @dataclass(frozen=True, kw_only=True)
 class DrawnBar:
-    """A horizontal bar of a picture.
+    """A horizontal bar.
 
     Attributes
     ----------
     label : str
-        The text to the left of it.
+        Text to the left of the bar.
     value, start : float
-        Its length, and where it begins.
+        Length and start of the bar.
     text : str
-        The text to the right of it.
+        Text to the right of the bar.
     whisker : tuple of float, or None
-        Where a line over it begins and ends.
+        Ends of a line over the bar, such as an interval.
     reach : float
-        How far other marks over it go; the text stands to the right of them.
+        Right end of other marks over the bar; the text is to the right of them.
     color : int
-        Which of the colours it has.
+        Index of its colour.
     opacity, height : float
-        How opaque and how high it is; 1 is the height of a line.
+        Opacity, and height in lines.
     size : str
-        The size of both texts, as matplotlib takes it.
+        Font size of both texts, as in matplotlib.
     """
 
     label: str = ""
@@ -167,13 +166,13 @@ class DrawnBar:
 
     @property
     def end(self) -> float:
-        """The right end of all that is drawn for the bar."""
+        """Right end of everything drawn for the bar."""
         whisker = self.start if self.whisker is None else self.whisker[1]
         return max(self.start, self.start + self.value, whisker, self.reach)
 
 
 class Display(ABC):
-    """A figure of a fitted model: its data, and a `plot` method that draws them."""
+    """Base class of displays: data, and a `plot` method that draws them."""
 
     ax_: Axes
     figure_: Any
@@ -185,7 +184,7 @@ class Display(ABC):
     def _start(
         self, ax: Any, lines: Sequence[str] = (), height: float | None = None, n_panels: int = 1
     ) -> list[Axes]:
-        """Set and return the axes; a new figure is so high that no two lines of text touch."""
+        """Set and return the axes; a new figure is high enough for all lines of text."""
         if lines:
             n_lines = [line.count("\n") + 1 for line in lines]
             widest = max(a + b for a, b in pairwise(n_lines)) if len(lines) > 1 else 2 * n_lines[0]
@@ -200,9 +199,9 @@ class Display(ABC):
         bars: Sequence[DrawnBar],
         options: dict[str, Any],
     ) -> tuple[Any, Any]:
-        """Draw bars at places of the y axis with their texts; return them and their whiskers.
+        """Draw bars with their texts at positions of the y axis; return bars and whiskers.
 
-        ``options`` are those of ``Axes.barh``. Without whiskers, None is returned for them.
+        ``options`` are options of ``Axes.barh``. Without whiskers, the second result is None.
         """
         colors = class_colors(1 + max(bar.color for bar in bars))
         look = {
@@ -212,7 +211,7 @@ class Display(ABC):
             **options,
         }
         drawn = self.ax_.barh(places, [bar.value for bar in bars], **look)
-        self.ax_.locator_params(axis="x", nbins=6)  # so that no two numbers of the axis touch
+        self.ax_.locator_params(axis="x", nbins=6)  # so that tick labels do not touch
         for place, bar, patch in zip(places, bars, drawn, strict=True):
             if bar.opacity < 1.0 and "alpha" not in options:
                 patch.set_alpha(bar.opacity)
@@ -238,7 +237,7 @@ class FittedDisplay(Display):
     @classmethod
     @abstractmethod
     def _of(cls, estimators: Sequence[Any]) -> Self:
-        """Return the display of fitted estimators, not drawn, or raise."""
+        """Return the display of fitted estimators, before it is drawn, or raise an error."""
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None, **options: Any) -> Self:
@@ -247,29 +246,29 @@ class FittedDisplay(Display):
         Parameters
         ----------
         estimator : estimator or Pipeline
-            Fitted, of discernel; of a pipeline, the last step that learned a kernel.
+            Fitted estimator of discernel, or a pipeline with one; the last such step is drawn.
         ax : Axes or sequence of Axes, optional
-            Where to draw, as `plot` takes it; by default on a new figure.
+            Axes to draw on, as in `plot`; by default a new figure.
         **options
-            What `plot` takes.
+            Options of `plot`.
 
         Returns
         -------
         display
-            Drawn.
+            The display.
         """
         return cls._of([estimator]).plot(ax, **options)
 
 
 class FitsDisplay(FittedDisplay):
-    """A display of numbers per kernel or column, of one fit or of several."""
+    """A display of numbers per kernel or column, of one fit or several."""
 
     bars_: Any
     spread_: Any
 
     @staticmethod
     def _check(values: Any, what: str, noun: str) -> FloatArray:
-        """Return numbers as a row per fit, or raise a clear error."""
+        """Return numbers with one row per fit, or raise an error."""
         found = np.atleast_2d(np.asarray(values, dtype=np.float64))
         if found.ndim != 2 or not found.size:
             raise InvalidInputError(
@@ -280,21 +279,21 @@ class FitsDisplay(FittedDisplay):
 
     @classmethod
     def from_estimators(cls, estimators: Sequence[Any], *, ax: Any = None, **options: Any) -> Self:
-        """Draw means over several fits to the same kernels or columns, and their spread.
+        """Draw means and spread over several fits with the same kernels or columns.
 
         Parameters
         ----------
         estimators : sequence of estimators or Pipelines
-            Fitted, for example those of ``cross_validate(..., return_estimator=True)``.
+            Fitted estimators, for example from ``cross_validate(..., return_estimator=True)``.
         ax : Axes, optional
-            Where to draw; by default on a new figure.
+            Axes to draw on; by default a new figure.
         **options
-            What `plot` takes.
+            Options of `plot`.
 
         Returns
         -------
         display
-            Drawn.
+            The display.
         """
         if not len(estimators):
             raise InvalidInputError("There must be at least one estimator. Got none.")
@@ -303,7 +302,7 @@ class FitsDisplay(FittedDisplay):
     def _draw_ranked(
         self, ax: Any, bars: Sequence[DrawnBar], xlabel: str, options: dict[str, Any]
     ) -> None:
-        """Draw bars from the top; bars with the same label share a line."""
+        """Draw bars from top to bottom; bars with the same label share a line."""
         labels = [bar.label for bar in bars]
         self._start(ax, labels)
         self.bars_, self.spread_ = self._draw_bars(labels, bars, options)
@@ -315,10 +314,10 @@ class FitsDisplay(FittedDisplay):
 def rank_columns(
     names: Sequence[str], rows: FloatArray, n_shown: int, others: str, *, sort: bool = True
 ) -> tuple[list[str], FloatArray, NDArray[np.intp]]:
-    """Return names, numbers of every fit, and positions of the columns with the largest means.
+    """Return labels, values and positions of the ``n_shown`` columns with the largest |mean|.
 
-    Means count by their size, whatever their sign. All other columns are summed to one more, which
-    is called by their number and noun.
+    If there are more columns, one more label and column stand for their sum; its label has their
+    number and the noun ``others``.
     """
     order = np.argsort(-np.abs(rows.mean(axis=0)), kind="stable")
     shown, rest = order[:n_shown], order[n_shown:]
@@ -331,12 +330,12 @@ def rank_columns(
 
 
 class LearnedDisplay(FittedDisplay):
-    """A display of a `LearnedKernel`, of `learn_kernel` or of an estimator."""
+    """A display of a `LearnedKernel`, from `learn_kernel` or from an estimator."""
 
     @classmethod
     @abstractmethod
     def _of_learned(cls, learned: LearnedKernel) -> Self:
-        """Return the display of a learned kernel, not drawn, or raise where it has no data."""
+        """Return the display of a learned kernel, before it is drawn, or raise an error."""
 
     @classmethod
     def _of(cls, estimators: Sequence[Any]) -> Self:
@@ -349,15 +348,15 @@ class LearnedDisplay(FittedDisplay):
         Parameters
         ----------
         learned : LearnedKernel
-            A kernel with the data that the display draws.
+            The learned kernel.
         ax : Axes or sequence of Axes, optional
-            Where to draw, as `plot` takes it; by default on a new figure.
+            Axes to draw on, as in `plot`; by default a new figure.
         **options
-            What `plot` takes.
+            Options of `plot`.
 
         Returns
         -------
         display
-            Drawn.
+            The display.
         """
         return cls._of_learned(learned).plot(ax, **options)

@@ -1,4 +1,4 @@
-"""The rows as the discriminant sees them."""
+"""Scatter plots of discriminant coordinates."""
 
 from __future__ import annotations
 
@@ -22,38 +22,39 @@ from discernel.exceptions import InvalidInputError
 from discernel.inspection.explained import pipeline_steps
 
 _ORDINALS = ("first", "second", "third")
-#: Bins of the one-dimensional plot, in which rows are spread over the height of their class.
+#: Bins of the one-dimensional plot; rows of a bin are spread vertically.
 _BINS = 40
 
 
 class DiscriminantEmbeddingDisplay(Display):
-    """Rows in the first two discriminant coordinates, by class; with one coordinate, in lines.
+    """Scatter plot of rows in two discriminant coordinates, by class.
 
-    In one dimension every class has a line of its own, as wide as it has rows there.
+    With a single coordinate, every class is a horizontal line, which is wider where rows are
+    denser.
 
     Parameters
     ----------
     coordinates : array-like of shape (n_rows, n_components)
         Discriminant coordinates.
     labels : array-like of shape (n_rows,)
-        The class of each row.
+        Class of each row.
     classes : sequence, optional
-        The classes in the order of the legend; by default sorted.
+        Classes in the order of the legend; by default sorted.
     held_out : array-like of bool of shape (n_rows,), optional
-        Which rows were not trained on. They are filled; the others are then hollow.
+        Which rows are held out. Their markers are filled; those of training rows are then hollow.
     explained : sequence of float, optional
-        The share of the variance between the classes along each coordinate, for the labels.
+        Share of the between-class variance along each coordinate, for the axis labels.
 
     Attributes
     ----------
     ax_ : Axes
-        Where it was drawn.
+        Axes with the plot.
     figure_ : Figure
-        The figure of the axes.
+        Figure of the axes.
     scatters_ : dict of label to list of PathCollection
-        The rows of each class: training rows and held-out rows, or all.
+        Rows of each class: training rows and held-out rows, or all rows.
     means_ : dict of label to PathCollection
-        The large marker of each class: its mean, of training rows where they are known.
+        Class means (of training rows, if known), drawn as large markers.
 
     Examples
     --------
@@ -115,30 +116,30 @@ class DiscriminantEmbeddingDisplay(Display):
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Draw rows as a fitted estimator transforms them.
+        """Draw rows in the discriminant coordinates of a fitted estimator.
 
         Parameters
         ----------
         estimator : estimator or Pipeline
-            A fitted discriminant, with ``transform`` and ``classes_``, or a pipeline that ends in
+            A fitted discriminant with ``transform`` and ``classes_``, or a pipeline that ends with
             one.
         X : array-like of shape (n_rows, n_features)
-            Rows.
+            Rows to draw.
         y : array-like of shape (n_rows,)
-            Their classes.
+            Classes of X.
         X_held_out : array-like of shape (n_held_out, n_features), optional
-            Rows that were not trained on, where those of X were.
+            Held-out rows, if X are training rows.
         y_held_out : array-like of shape (n_held_out,), optional
-            Their classes.
+            Classes of the held-out rows.
         ax : Axes, optional
-            Where to draw; by default on a new figure.
+            Axes to draw on; by default a new figure.
         **options
-            What `plot` takes.
+            Options of `plot`.
 
         Returns
         -------
         DiscriminantEmbeddingDisplay
-            Drawn.
+            The display.
         """
         check_is_fitted(estimator)
         if not (hasattr(estimator, "transform") and hasattr(estimator, "classes_")):
@@ -173,16 +174,16 @@ class DiscriminantEmbeddingDisplay(Display):
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; by default on a new figure.
+            Axes to draw on; by default a new figure.
         components : pair of int, default=(0, 1)
-            Which coordinates to draw, where there are several.
+            Coordinates to draw, if there are several.
         **scatter_options
-            What ``Axes.scatter`` takes.
+            Options of ``Axes.scatter``.
 
         Returns
         -------
         DiscriminantEmbeddingDisplay
-            Itself.
+            The display itself.
         """
         n_components = self.coordinates.shape[1]
         if n_components > 1 and not all(0 <= i < n_components for i in components):
@@ -202,7 +203,7 @@ class DiscriminantEmbeddingDisplay(Display):
         return self
 
     def _draw_in_plane(self, components: tuple[int, int], scatter_options: dict[str, Any]) -> None:
-        """Draw two coordinates, every class with a name in the legend."""
+        """Draw two coordinates; classes are named in the legend."""
         points = self.coordinates[:, list(components)]
         self._draw_rows(points, scatter_options)
         for code, (label, color) in enumerate(self._colored_classes()):
@@ -214,7 +215,7 @@ class DiscriminantEmbeddingDisplay(Display):
         self.ax_.set_ylabel(self._axis_label(components[1]))
 
     def _draw_in_lines(self, scatter_options: dict[str, Any]) -> None:
-        """Draw one coordinate, every class in a line of its own."""
+        """Draw one coordinate, with one line per class."""
         x, names = self.coordinates[:, 0], [wrap(str(label)) for label in self.classes]
         codes = np.argmax(self.labels[:, None] == self.classes, axis=1)
         self._draw_rows(np.column_stack([x, codes + self._heights(codes)]), scatter_options)
@@ -226,7 +227,7 @@ class DiscriminantEmbeddingDisplay(Display):
         self.ax_.set_xlabel("discriminant")
 
     def _draw_rows(self, points: FloatArray, scatter_options: dict[str, Any]) -> None:
-        """Draw the rows of every class in its colour and marker."""
+        """Draw the rows of every class with its colour and marker."""
         self.scatters_, self.means_ = {}, {}
         for code, (label, color) in enumerate(self._colored_classes()):
             common = {"marker": MARKERS[code % len(MARKERS)], "s": 18.0, "linewidths": 0.8}
@@ -242,7 +243,7 @@ class DiscriminantEmbeddingDisplay(Display):
             ]
 
     def _draw_mean(self, label: Any, points: FloatArray, **look: Any) -> None:
-        """Draw the mean of a class, with a rim that sets it off from rows of any colour."""
+        """Draw the mean of a class, with a rim for contrast."""
         from matplotlib.patheffects import withStroke
 
         rows = self.labels == label
@@ -257,9 +258,9 @@ class DiscriminantEmbeddingDisplay(Display):
         return list(zip(self.classes, class_colors(len(self.classes)), strict=True))
 
     def _heights(self, codes: NDArray[np.intp]) -> FloatArray:
-        """Return the distances of rows from the line of their class, larger where rows are dense.
+        """Return vertical offsets of rows from the line of their class, larger in dense bins.
 
-        Training rows and held-out rows are counted apart, so that both can be seen.
+        Training and held-out rows are counted separately, so that both are visible.
         """
         x, heights = self.coordinates[:, 0], np.zeros(len(codes))
         bins = np.searchsorted(np.linspace(x.min(), x.max(), _BINS + 1)[1:-1], x)
@@ -286,7 +287,7 @@ class DiscriminantEmbeddingDisplay(Display):
 
 
 def _spread(count: int, reach: float) -> FloatArray:
-    """Return numbers from −reach to reach, all different, neighbours far apart."""
+    """Return evenly spaced numbers from −reach to reach, with neighbours far apart."""
     steps = np.linspace(-reach, reach, count)
     golden = (np.sqrt(5.0) - 1.0) / 2.0
     return steps[np.argsort(np.arange(count) * golden % 1.0)]

@@ -1,4 +1,4 @@
-"""Progress of the solver, and weights and leave-one-out errors against λ, as lines."""
+"""Line plots of the solver's progress, and of weights and leave-one-out errors against λ."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class _PathDisplay(LearnedDisplay):
-    """Lines in two panels over one x axis, or in one of them."""
+    """Base class: lines in one or two panels with a common x axis."""
 
     axes_: list[Axes]
 
@@ -40,34 +40,34 @@ class _PathDisplay(LearnedDisplay):
 
 
 def _marked() -> dict[str, Any]:
-    """Return the look of a line that marks a value."""
+    """Return the style of a line that marks a value."""
     return {"color": ink_color(), "linestyle": ":", "linewidth": 1.2}
 
 
 class LearningPathDisplay(_PathDisplay):
-    """The objective of every iteration and, where there is a certificate, the gap.
+    """Line plot of the objective and, if there is a certificate, the gap per iteration.
 
-    Where λ was chosen on a path, every λ is a line of its own, and the chosen one stands out.
+    If several λ were tried, there is one line per λ, and the chosen one is highlighted.
 
     Parameters
     ----------
     history : sequence of Progress
-        One entry an iteration.
+        One entry per iteration.
     tol : float, optional
-        The gap that was asked for.
+        Requested gap.
     regularization : float, optional
-        The λ that was chosen.
+        Chosen λ.
 
     Attributes
     ----------
     ax_ : Axes
-        The first of `axes_`.
+        First of `axes_`.
     axes_ : list of Axes
-        Those of the objective and of the gap, as far as they were drawn.
+        Axes of the objective and of the gap, if drawn.
     figure_ : Figure
-        The figure of the axes.
+        Figure of the axes.
     objective_lines_, gap_lines_ : list of Line2D
-        One a stage; empty where they were not drawn.
+        One line per λ; empty if not drawn.
 
     Examples
     --------
@@ -110,7 +110,7 @@ class LearningPathDisplay(_PathDisplay):
         if not learned.history:
             raise InvalidInputError(
                 f"There must be at least one iteration to draw. criterion='{learned.criterion}' "
-                "has none: its weights are not iterated for."
+                "does not iterate."
             )
         return cls(learned.history, regularization=learned.regularization)
 
@@ -120,17 +120,17 @@ class LearningPathDisplay(_PathDisplay):
         Parameters
         ----------
         ax : Axes or pair of Axes, optional
-            Where to draw; by default on a new figure. On one axes, only the gap is drawn, or the
-            objective where there is no gap; on two, the objective on the first.
+            Axes to draw on; by default a new figure. With one axes, only the gap is drawn, or the
+            objective if there is no gap; with two, the objective is on the first.
         tol : float, optional
-            The gap that was asked for; by default that of the display.
+            Requested gap; by default that of the display.
         **line_options
-            What ``Axes.plot`` takes.
+            Options of ``Axes.plot``.
 
         Returns
         -------
         LearningPathDisplay
-            Itself.
+            The display itself.
 
         Notes
         -----
@@ -146,7 +146,7 @@ class LearningPathDisplay(_PathDisplay):
             self.objective_lines_ = self._draw(self.ax_, objectives, line_options)
             self.ax_.set_ylabel("objective")
             if len(self._stages()) > 1 and (objectives > 0).all():
-                self.ax_.set_yscale("log")  # λ over six powers of ten
+                self.ax_.set_yscale("log")  # λ spans six powers of ten
         if has_gap:
             gaps = np.array([progress.gap for progress in self.history], dtype=np.float64)
             gaps = np.where(gaps > 0, gaps, np.finfo(np.float64).eps)
@@ -154,23 +154,23 @@ class LearningPathDisplay(_PathDisplay):
             self.axes_[-1].set(yscale="log", ylabel="certified gap")
             tol = self.tol if tol is None else tol
             if tol is not None:
-                label = f"asked for: {format_number(tol)}"
+                label = f"requested: {format_number(tol)}"
                 self.axes_[-1].axhline(tol, label=label, **_marked())
             if ax is not None:
-                self.axes_[-1].margins(y=0.25)  # room for a legend inside
+                self.axes_[-1].margins(y=0.25)  # space for the legend
             place_legend(self.axes_[-1], "above" if ax is None else "best")
         for panel in self.axes_:
             panel.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
         return self
 
     def _stages(self) -> list[slice]:
-        """Return where on the axis of iterations each λ lies."""
+        """Return the range of iterations of each λ."""
         stages = [progress.stage for progress in self.history]
         bounds = [0, *(np.flatnonzero(np.diff(stages)) + 1).tolist(), len(stages)]
         return [slice(a, b) for a, b in pairwise(bounds)]
 
     def _draw(self, ax: Axes, values: FloatArray, line_options: dict[str, Any]) -> list[Any]:
-        """Draw one line per λ; of several, the chosen one in full colour."""
+        """Draw one line per λ; if there are several, all but the chosen one are transparent."""
         lines, stages, color = [], self._stages(), class_colors(1)[0]
         x = np.arange(len(values))
         for stage in stages:
@@ -185,33 +185,33 @@ class LearningPathDisplay(_PathDisplay):
 
 
 class RegularizationPathDisplay(_PathDisplay):
-    """Kernel weights and leave-one-out error against λ, with the chosen λ marked.
+    """Line plot of kernel weights and leave-one-out errors against λ, with the chosen λ marked.
 
     Parameters
     ----------
     regularizations : array-like of shape (n_regularizations,)
-        The values of λ.
+        Values of λ.
     errors : array-like of shape (n_regularizations,)
-        The leave-one-out error of each.
+        Leave-one-out error of each λ.
     weights : array-like of shape (n_regularizations, n_kernels), optional
-        The weights for each.
+        Kernel weights for each λ.
     chosen : float, optional
-        The λ to mark.
+        Chosen λ, marked by a vertical line.
     kernel_names : sequence of str, optional
-        What the weights belong to; by default "kernel 0", "kernel 1", ...
+        Names of the kernels; by default "kernel 0", "kernel 1", ...
 
     Attributes
     ----------
     ax_ : Axes
-        The first of `axes_`.
+        First of `axes_`.
     axes_ : list of Axes
-        Those of the weights and of the errors, as far as they were drawn.
+        Axes of the weights and of the errors, if drawn.
     figure_ : Figure
-        The figure of the axes.
+        Figure of the axes.
     weight_lines_ : list of Line2D
-        One a kernel that ever has weight, those with a name first; empty where none was drawn.
+        One line per kernel with weight, named lines first; empty if not drawn.
     error_line_ : Line2D or None
-        The errors.
+        Line of the errors.
 
     Examples
     --------
@@ -246,14 +246,14 @@ class RegularizationPathDisplay(_PathDisplay):
         n = self.regularizations.size
         if self.regularizations.shape != (n,) or self.errors.shape != (n,) or n == 0:
             raise InvalidInputError(
-                "There must be one error a λ, at least one. Got regularizations of shape "
+                "There must be one error per λ, at least one. Got regularizations of shape "
                 f"{self.regularizations.shape} and errors of shape {self.errors.shape}."
             )
         n_kernels = 0
         if self.weights is not None:
             if self.weights.ndim != 2 or len(self.weights) != n:
                 raise InvalidInputError(
-                    f"The weights must have the shape ({n}, n_kernels), one row a λ. "
+                    f"The weights must have the shape ({n}, n_kernels), one row per λ. "
                     f"Got {self.weights.shape}."
                 )
             n_kernels = self.weights.shape[1]
@@ -268,23 +268,23 @@ class RegularizationPathDisplay(_PathDisplay):
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Draw the path that `regularization_path` returned.
+        """Draw a path returned by `regularization_path`.
 
         Parameters
         ----------
         path : RegularizationPath
-            The path; the λ with the least error is marked.
+            The path; the λ with the smallest error is marked.
         kernel_names : sequence of str, optional
-            What the weights belong to; by default "kernel 0", "kernel 1", ...
+            Names of the kernels; by default "kernel 0", "kernel 1", ...
         ax : Axes or pair of Axes, optional
-            Where to draw; by default on a new figure.
+            Axes to draw on; by default a new figure.
         **options
-            What `plot` takes.
+            Options of `plot`.
 
         Returns
         -------
         RegularizationPathDisplay
-            Drawn.
+            The display.
         """
         display = cls(
             path.regularizations,
@@ -297,7 +297,7 @@ class RegularizationPathDisplay(_PathDisplay):
 
     @classmethod
     def _of_learned(cls, learned: LearnedKernel) -> Self:
-        # The weights of the chosen λ only are kept, so that none are drawn.
+        # Only the weights of the chosen λ are kept, so no weights are drawn.
         if not learned.leave_one_out:
             raise InvalidInputError(
                 "λ must have been chosen on a path, with regularization='loo' and a criterion "
@@ -313,18 +313,18 @@ class RegularizationPathDisplay(_PathDisplay):
         Parameters
         ----------
         ax : Axes or pair of Axes, optional
-            Where to draw; by default on a new figure. On one axes, only the weights are drawn, or
-            the errors where there are no weights; on two, the weights on the first.
+            Axes to draw on; by default a new figure. With one axes, only the weights are drawn, or
+            the errors if there are no weights; with two, the weights are on the first.
         max_lines : int, default=6
-            Of more kernels with weight, those with the largest mean weight have colours and names,
-            the others are thin lines.
+            Number of kernels with colours and names, by mean weight; the others are thin grey
+            lines.
         **line_options
-            What ``Axes.plot`` takes.
+            Options of ``Axes.plot``.
 
         Returns
         -------
         RegularizationPathDisplay
-            Itself.
+            The display itself.
         """
         has_weights = self.weights is not None
         self._start_panels(ax, has_weights, "λ")

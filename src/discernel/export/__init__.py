@@ -1,4 +1,4 @@
-"""Models outside of discernel: as ONNX, or as a Python file that needs NumPy alone."""
+"""Exports of models: as ONNX, or as a Python file that needs only NumPy."""
 
 from discernel.export.formula import numpy_scorer
 from discernel.export.onnx_model import register_onnx, to_onnx

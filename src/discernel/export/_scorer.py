@@ -1,7 +1,7 @@
-"""Predictions of a model that discernel fitted, with NumPy and nothing else.
+"""Predictions of a model fitted by discernel, with NumPy only.
 
-This file is the same for all models. The numbers of one lie beside it, in a file of the same name
-that ends with ``.npz``. Of ``scorer.py`` and ``scorer.npz``::
+This file is the same for all models. The numbers of a model are in a file of the same name that
+ends with ``.npz``. With ``scorer.py`` and ``scorer.npz``::
 
     import scorer
 
@@ -10,12 +10,12 @@ that ends with ``.npz``. Of ``scorer.py`` and ``scorer.npz``::
     scorer.classes()            # the classes, in the order of those columns
 
 Rows are an array, a dataframe, a dictionary of columns, or a list of dictionaries, one per row.
-Missing cells are None or NaN, where the model takes any.
+Missing cells are None or NaN, if the model accepts missing cells.
 
-How it predicts: f(x) = Σ_j c_j k(x, z_j) + b are scores of a row x, from rows z_j that are stored
-and k, a sum of products of kernels. Log-probabilities of classes are a linear function of f(x), up
-to a number that makes them sum to 1. The file of numbers holds this computation as steps, functions
-of NumPy one after another.
+The scores of a row x are f(x) = Σ_j c_j k(x, z_j) + b, with stored rows z_j and a kernel k that is
+a sum of products. Log-probabilities of the classes are a linear function of f(x), up to
+normalization. The ``.npz`` file contains this computation as a sequence of NumPy functions, the
+steps.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-#: Raised with every change to what the file of numbers holds.
+#: Version of the ``.npz`` format, increased with every change.
 FORMAT = 3
-#: Numbers that a model takes are at most this large: sums of their squares are finite.
+#: Largest absolute value of a number; sums of squares stay finite.
 LARGEST = 1e150
-#: Texts that stand for a missing cell.
+#: Texts that mean a missing cell.
 MISSING_VALUES = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "?")
-#: Entries of a matrix between some new rows and all stored rows: some of them fit into a cache.
+#: Entries of a matrix between new and stored rows computed at a time; they fit into a cache.
 _BLOCK = 2**18
-#: exp(−690) is 1e-300; below it processors are slow.
+#: exp(−690) is 1e-300; processors are slow with smaller numbers.
 _LEAST = -690.0
 
 
@@ -63,7 +63,7 @@ def classes() -> NDArray[Any]:
 
 @lru_cache(maxsize=1)
 def _beside() -> Scorer:
-    """Return the model whose numbers lie beside this file."""
+    """Return the model of the ``.npz`` file beside this file."""
     return Scorer.load(Path(__file__).with_suffix(".npz"))
 
 
@@ -72,18 +72,18 @@ def _beside() -> Scorer:
 
 @dataclass(frozen=True)
 class Step:
-    """One function of matrices that have a row per new row.
+    """One function of matrices with a row per new row.
 
     Attributes
     ----------
     name : str
-        One of `FUNCTIONS`, ``"constant"``, or ``"column_sums"``: the sum over columns l of a
-        function of column l of the new rows, upright, and of column l of the stored rows.
-    inputs : tuple of int
-        The values that the function takes. The first values are those that a computation is given;
-        every step adds one.
+        A key of `FUNCTIONS`, ``"constant"``, or ``"column_sums"``: the sum over l of a function of
+        column l of the new rows (as a column vector) and column l of the stored rows.
+    inputs : sequence of int
+        Positions of the inputs among all values. The first values are the arguments of the
+        computation; every step adds one value.
     width : int
-        The columns of the value.
+        Number of columns of the value.
     constant : float or ndarray, or None
         The value of ``"constant"``.
     body : Computation or None
@@ -91,7 +91,7 @@ class Step:
     """
 
     name: str
-    inputs: tuple[int, ...] = ()
+    inputs: Sequence[int] = ()
     width: int = 1
     constant: Any = None
     body: Computation | None = None
@@ -104,21 +104,21 @@ class Step:
 
 @dataclass(frozen=True)
 class Computation:
-    """Steps, one after another; the last value is the result.
+    """A sequence of steps; the last value is the result.
 
     Attributes
     ----------
     n_given : int
-        How many values the steps start from.
-    steps : tuple of Step
+        Number of arguments.
+    steps : sequence of Step
         The steps.
     """
 
     n_given: int
-    steps: tuple[Step, ...]
+    steps: Sequence[Step]
 
     def __call__(self, *given: Any) -> Any:
-        """Return the last value; others are dropped where no later step takes them."""
+        """Return the last value; other values are released when no later step needs them."""
         known, calls = self._plan
         values = [*given, *known]
         for place, function, inputs, dropped in calls:
@@ -129,7 +129,7 @@ class Computation:
 
     @cached_property
     def _plan(self) -> tuple[list[Any], list[Any]]:
-        """The constants, None for other steps; place, function, inputs and drops of the others."""
+        """Constants (else None); position, function, inputs and releases of other steps."""
         places = list(enumerate(self.steps, start=self.n_given))
         last = {each: place for place, step in places for each in step.inputs}
         calls = [
@@ -140,7 +140,7 @@ class Computation:
         return [step.constant for step in self.steps], calls
 
     def column_sums(self, new: Floats, stored: Floats) -> Floats:
-        """Return the sum over columns of the result for a column of both, one at a time."""
+        """Return the sum over columns of the result for one column of both arguments."""
         total = np.zeros((len(new), len(stored)))
         for left, right in zip(new.T, stored.T, strict=True):
             total += self(left[:, None], right)
@@ -167,7 +167,7 @@ def _concat(*parts: Floats) -> Floats:
     return np.concatenate(parts, axis=1)
 
 
-#: The functions that steps are made of.
+#: The functions of steps.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add": np.add,
     "subtract": np.subtract,
@@ -200,23 +200,23 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 @dataclass(frozen=True)
 class InputColumn:
-    """A column of a table that the model uses, read as numbers.
+    """An input column of a model, and its conversion to numbers.
 
     Attributes
     ----------
     position : int
-        Which column of the table.
-    values : tuple of str, or None
-        The values of categories or text, whose numbers are their positions here; any other value
-        has the next number. None for a column of numbers.
+        Position of the column in the table.
+    values : sequence of str, or None
+        Categories; the number of a category is its position, and unknown categories have the next
+        number. None for a column of numbers.
     is_text : bool
-        Whether a cell of categories must be text.
+        Whether categories must be text.
     missing : int
-        The number of a missing cell of categories. Missing numbers are NaN.
+        Number of a missing category. Missing numbers are NaN.
     """
 
     position: int
-    values: tuple[str, ...] | None = None
+    values: Sequence[str] | None = None
     is_text: bool = False
     missing: int = 0
 
@@ -237,7 +237,7 @@ class InputColumn:
 
 
 def is_missing(cell: Any) -> bool:
-    # Cells of pandas without a value are known by name: pandas need not be installed.
+    # Missing values of pandas are recognized by class name: pandas need not be installed.
     if isinstance(cell, str):
         return cell in MISSING_VALUES
     is_nan = isinstance(cell, (float, np.floating, Decimal)) and cell != cell
@@ -245,7 +245,7 @@ def is_missing(cell: Any) -> bool:
 
 
 def as_word(cell: Any) -> str:
-    """Return a value as text, the same for equal numbers of any type; 0.1 of 32 bits is 0.1."""
+    """Return a category as text, the same for equal numbers of any type; float32 0.1 is "0.1"."""
     if isinstance(cell, bytes):
         return cell.decode(errors="replace")
     if not isinstance(cell, (float, np.floating, Decimal)):
@@ -287,14 +287,14 @@ def cells_of(X: Any, name: str, position: int) -> NDArray[Any]:
         return np.asarray(X[:, position])
     if name not in X:
         raise ValueError(
-            f"The table must have the column {name!r}. Got {list(X)}. Name it, or give an array "
-            "with all columns of training, in their order."
+            f"The table must have the column {name!r}. Got {list(X)}. Rename the column, or pass "
+            "an array with all columns of training, in their order."
         )
     return _exact_cells(X[name])
 
 
 def as_table(X: Any, n_columns: int) -> Any:
-    """Return a dictionary of columns if these have names, else an array, checked."""
+    """Return a dictionary of columns if they have names, else an array of the right shape."""
     if isinstance(X, Mapping):
         return X
     if isinstance(X, Sequence) and len(X) and isinstance(X[0], Mapping):
@@ -305,26 +305,26 @@ def as_table(X: Any, n_columns: int) -> Any:
         return {name: X[name] for name in getattr(X, "column_names", X.columns)}
     cells = np.asarray(_unmasked(X))
     if isinstance(X, (list, tuple)) and cells.dtype.kind in "US":
-        cells = np.array(X, dtype=object)  # beside text, numbers would have become text
+        cells = np.array(X, dtype=object)  # np.asarray converts numbers beside text to text
     if cells.ndim != 2 or cells.shape[1] != n_columns:
         raise ValueError(
-            f"Rows must be an array of shape (n_rows, {n_columns}). Got {cells.shape}. Give all "
-            "columns of training, in their order, or a table whose columns have names."
+            f"Rows must be an array of shape (n_rows, {n_columns}). Got {cells.shape}. Pass all "
+            "columns of training, in their order, or a table with column names."
         )
     return cells
 
 
 def _exact_cells(column: Any) -> NDArray[Any]:
-    """Return the cells of a column without rounding; a missing integer would make others floats."""
+    """Return the cells of a column without conversion of integers to floats."""
     if isinstance(getattr(column, "dtype", None), np.dtype):
         return np.asarray(_unmasked(column))
-    for method in ("to_list", "to_pylist"):  # of pandas and polars, and of pyarrow
+    for method in ("to_list", "to_pylist"):  # pandas and polars; pyarrow
         column = getattr(column, method)() if hasattr(column, method) else column
     return _objects(column)
 
 
 def _unmasked(cells: Any) -> Any:
-    """Return masked cells as missing ones."""
+    """Return an array with None for masked cells."""
     if not isinstance(cells, np.ma.MaskedArray):
         return cells
     filled = np.asarray(cells.data).astype(object)
@@ -333,7 +333,7 @@ def _unmasked(cells: Any) -> Any:
 
 
 def _objects(cells: Sequence[Any]) -> NDArray[np.object_]:
-    """Return cells as they are: beside text, numbers would become text."""
+    """Return cells as an array of objects, so that numbers beside text stay numbers."""
     out = np.empty(len(cells), dtype=object)
     out[:] = list(cells)
     return out
@@ -344,27 +344,27 @@ def _objects(cells: Sequence[Any]) -> NDArray[np.object_]:
 
 @dataclass(frozen=True)
 class Scorer:
-    """A fitted model, as numbers.
+    """A fitted model as arrays and steps.
 
     Attributes
     ----------
     classes : ndarray of shape (n_classes,)
         The labels.
-    names : tuple of str
-        The columns of rows.
-    columns : tuple of InputColumn
-        Those that the model uses.
+    names : sequence of str
+        Names of the columns of a table.
+    columns : sequence of InputColumn
+        Columns that the model uses.
     needed : ndarray of int
-        Which of these may not have a missing cell.
+        Positions of columns without missing cells.
     logs : Computation
-        From these columns to log-probabilities, up to a number per row.
+        Computation of log-probabilities from these columns, up to a constant per row.
     offsets : ndarray of shape (n_classes,)
-        What is added to log-probabilities before the largest is taken: costs, or a threshold.
+        Offsets of log-probabilities before the largest is taken, from costs or a threshold.
     """
 
     classes: NDArray[Any]
-    names: tuple[str, ...]
-    columns: tuple[InputColumn, ...]
+    names: Sequence[str]
+    columns: Sequence[InputColumn]
     needed: NDArray[np.int64]
     logs: Computation
     offsets: Floats
@@ -380,50 +380,49 @@ class Scorer:
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
     def _logs(self, X: Any) -> Floats:
-        """Return log-probabilities, up to a number per row, of some rows at a time."""
+        """Return log-probabilities up to a constant per row, computed in blocks of rows."""
         rows = self.features(X)
         size = max(1, _BLOCK // max(step.width for step in self.logs.steps))
         parts = [self.logs(rows[i : i + size]) for i in range(0, len(rows), size)]
         return np.concatenate([np.empty((0, len(self.classes))), *parts])
 
     def features(self, X: Any) -> Floats:
-        """Return the columns of rows that the model uses, as numbers."""
+        """Return the columns that the model uses, as numbers."""
         X, parts = as_table(X, len(self.names)), []
         for column in self.columns:
             name = self.names[column.position]
             parts.append(column.read(name, cells_of(X, name, column.position)))
         rows = np.column_stack(parts)
         if np.isnan(rows[:, self.needed]).any():
-            raise ValueError("This model takes no missing cells. Got NaN; fill it in, or drop it.")
+            raise ValueError(
+                "This model does not accept missing cells. Got NaN. Impute or drop it."
+            )
         return rows
 
     @classmethod
     def load(cls, path: str | Path) -> Scorer:
-        """Return the model whose numbers a file holds."""
+        """Return the model stored in a file."""
         with np.load(path, allow_pickle=False) as stored:
             return cls.unpack({name: stored[name] for name in stored.files})
 
     @classmethod
     def unpack(cls, stored: Mapping[str, NDArray[Any]]) -> Scorer:
-        """Return the model of some arrays; the one called ``plan`` says what they are."""
-        plan = json.loads(str(stored["plan"]))
-        if plan["format"] != FORMAT:
+        """Return the model stored in arrays; ``plan`` describes its structure."""
+
+        def decode(described: dict[str, Any]) -> Any:
+            """Return the array or object that a dictionary describes."""
+            if "array" in described:
+                return stored[described["array"]]
+            if "class" not in described:
+                return described
+            made = {each.__name__: each for each in (Step, Computation, InputColumn, Scorer)}
+            return made[described.pop("class")](**described)
+
+        plan = str(stored["plan"])
+        if json.loads(plan)["format"] != FORMAT:
             raise ValueError(
-                f"The numbers must be of format {FORMAT}. Got {plan['format']}. Write the scorer "
-                "and its numbers again, together."
+                f"The numbers must be of format {FORMAT}. Got {json.loads(plan)['format']}. Write "
+                "the scorer and its numbers again, together."
             )
-        made: Scorer = _restore(plan["model"], stored)
-        return made
-
-
-def _restore(plan: Any, stored: Mapping[str, NDArray[Any]]) -> Any:
-    """Return the object that a plan describes, by the names of classes and of arrays."""
-    if isinstance(plan, list):
-        return tuple(_restore(each, stored) for each in plan)
-    if not isinstance(plan, dict):
-        return plan
-    if "array" in plan:
-        return stored[plan["array"]]
-    made = (Step, Computation, InputColumn, Scorer)
-    cls = {each.__name__: each for each in made}[plan["class"]]
-    return cls(**{name: _restore(each, stored) for name, each in plan.items() if name != "class"})
+        model: Scorer = json.loads(plan, object_hook=decode)["model"]
+        return model

@@ -1,4 +1,4 @@
-"""Fitted models as steps that NumPy and ONNX run: kernels, coefficients, columns and classes."""
+"""Conversion of fitted models to steps that NumPy and ONNX can run."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from discernel.model import Model
 from discernel.model.parts import score_parts
 from discernel.rows.encoder import TableEncoder
 
-#: What can be exported.
+#: Estimators that can be exported.
 EXPORTED = (KernelDiscriminant, MultipleKernelDiscriminant)
-#: Bytes of stored rows that are made dense.
+#: Largest size in bytes of sparse rows that are converted to dense.
 _MOST_BYTES = 2**30
 
 
 def final_estimator(model: Any) -> tuple[Any, list[Any]]:
-    """Return the classifier of a fitted model or pipeline, and the steps before it, or raise."""
+    """Return the classifier of a fitted model or pipeline, and the steps before it."""
     *before, clf = pipeline_steps(model)
     if type(clf) not in EXPORTED:
         raise InvalidInputError(
@@ -48,18 +48,18 @@ def numpy_scorer(clf: Any, *, names: Sequence[str] | None = None) -> Scorer:
     Parameters
     ----------
     clf : KernelDiscriminant, MultipleKernelDiscriminant or Pipeline
-        Fitted. A pipeline is a `StandardScaler` and one of these. Kernels are RBF,
-        Laplace, Exponential, Linear, Polynomial and Cosine, and what is made of them; others are
-        refused.
+        Fitted. A pipeline may contain a `StandardScaler` before the classifier. Kernels must be
+        RBF, Laplace, Exponential, Linear, Polynomial or Cosine, or sums, products and powers of
+        these.
     names : sequence of str, optional
-        What the columns are called; by default as in training, and ``x0``, ``x1`` and so on where
-        that was an array.
+        Names of the columns; by default those of training, or ``x0``, ``x1`` and so on for an
+        array.
 
     Returns
     -------
     Scorer
-        With ``predict`` and ``predict_proba``. Rows are an array, a dataframe, a dictionary of
-        columns or a list of dictionaries; missing cells of tables are None or NaN.
+        Object with ``predict`` and ``predict_proba``. Rows are an array, a DataFrame, a dictionary
+        of columns or a list of dictionaries; missing cells of tables are None or NaN.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def numpy_scorer(clf: Any, *, names: Sequence[str] | None = None) -> Scorer:
 
 
 def _log_probabilities(model: Model, X: Recorded, xp: Recorder) -> Recorded:
-    """Return the log-probabilities of rows as kernels take them, up to a number per row."""
+    """Return the log-probabilities of encoded rows, up to a constant per row."""
     assert model.kernel is not None
     parts, offset = score_parts(model.kernel, model.coef)
     scores: Any = model.intercept - offset
@@ -111,7 +111,7 @@ def _kernel_scores(part: Any, X: Recorded, xp: Recorder) -> Recorded:
         refused = (each for each in kernels if formula_of(each.terms(), X, rows, xp) is None)
         raise _not_exported(next(refused))
     if part.centered:
-        # Coefficients sum to 0: without what all entries of a row share, products keep more digits.
+        # Coefficients sum to 0; subtracting a common part of a row reduces rounding errors.
         matrix = matrix - matrix[:, [0]]
     return xp.matmul(matrix, np.ascontiguousarray(part.coef))
 
@@ -119,21 +119,21 @@ def _kernel_scores(part: Any, X: Recorded, xp: Recorder) -> Recorded:
 def _not_exported(kernel: Kernel) -> InvalidInputError:
     return InvalidInputError(
         "A model can be exported if its kernels are RBF, Laplace, Exponential, Linear, Polynomial "
-        "or Cosine, on columns, standardized, named, scaled, added, multiplied or to a power too, "
-        f"or WhereKnown of these. Got {kernel.name}, of type {type(kernel).__name__}. Fit again "
-        "without it: others predict with discernel only."
+        "or Cosine, also on columns, standardized, named, scaled, added, multiplied or raised to a "
+        f"power, or WhereKnown of these. Got {kernel.name} of type {type(kernel).__name__}. Fit "
+        "again without it."
     )
 
 
 def _dense(part: Any) -> FloatArray:
-    """Return stored rows as a dense array, or raise if they are not numbers, or too many."""
+    """Return stored rows as a dense array, or raise if they are not numbers or too large."""
     if part.rows is None:
         raise _not_exported(part.kernels[0])
     rows = part.rows
     if isinstance(rows, Table):
         raise InvalidInputError(
-            "A model can be exported if its kernels see numbers only. This one was fitted to a "
-            "table with other columns, for callables. Fit again without them."
+            "A model can be exported if its kernels use numbers only. This one was fitted to a "
+            "table with other columns for callable kernels. Fit again without them."
         )
     if is_sparse(rows) and 8 * rows.shape[0] * rows.shape[1] > _MOST_BYTES:
         raise InvalidInputError(
@@ -145,13 +145,13 @@ def _dense(part: Any) -> FloatArray:
 
 
 def _feature_scores(part: Any, X: Recorded, xp: Recorder) -> Recorded:
-    """Return φ(x)·coef of exact features: the row, its direction, or all of its monomials."""
+    """Return φ(x)·coef for exact features: the row, its direction, or its monomials."""
     one, coef = part.features, np.sqrt(part.features.factor) * part.coef
     atom = one.atom
     seen = atom.pair.formula_rows(atom.view.seen(X.width).of(X), xp)
     if one.monomials is None:
         return xp.matmul(seen, coef)
-    # Of x' with c + γ⟨x, z⟩ = ⟨x', z'⟩, the constant √c comes first.
+    # c + γ⟨x, z⟩ = ⟨x', z'⟩, where the first entry of x' is the constant √c.
     gamma, constant, _ = atom.function.numbers
     first = int(constant > 0)
     indices, roots = one.monomials
@@ -168,7 +168,7 @@ def _feature_scores(part: Any, X: Recorded, xp: Recorder) -> Recorded:
 
 
 def input_names(first: Any, names: Sequence[str] | None = None) -> tuple[str, ...]:
-    """Return the names of the columns: as given, as the first step knows them, or numbered."""
+    """Return the names of the columns: as given, from the first step, or numbered."""
     n_columns = int(first.n_features_in_)
     if names is None:
         names = getattr(first, "feature_names_in_", None)
@@ -184,14 +184,14 @@ def input_names(first: Any, names: Sequence[str] | None = None) -> tuple[str, ..
 def _scaling(
     before: list[Any], columns: Sequence[InputColumn]
 ) -> tuple[FloatArray, FloatArray] | None:
-    """Return means and scales of a StandardScaler before the model; None without one."""
+    """Return means and scales of a StandardScaler before the classifier; None without one."""
     if not before:
         return None
     if len(before) > 1 or type(before[0]) is not StandardScaler:
         listed = ", ".join(type(step).__name__ for step in before)
         raise InvalidInputError(
             "Before the classifier, a Pipeline that is exported to NumPy may have one "
-            f"StandardScaler. Got {listed}. Transform rows by them yourself, or use to_onnx."
+            f"StandardScaler. Got {listed}. Apply these steps yourself, or use to_onnx."
         )
     scaler, n = before[0], before[0].n_features_in_
     mean = np.zeros(n) if scaler.mean_ is None or not scaler.with_mean else scaler.mean_
@@ -203,9 +203,9 @@ def _scaling(
 def _columns(
     encoder: TableEncoder | None, names: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[InputColumn, ...]]:
-    """Return the names of the columns that an exported model is given, and those that it uses.
+    """Return the names of the input columns of an exported model, and the columns that it uses.
 
-    Parts of dates, such as ``when (days)``, are taken in place of dates.
+    Dates are replaced by their parts, such as ``when (days)``.
     """
     if encoder is None:
         return tuple(names), tuple(InputColumn(position) for position in range(len(names)))
@@ -228,7 +228,7 @@ def _columns(
 def _features(
     model: Model, X: Recorded, scaling: tuple[FloatArray, FloatArray] | None, xp: Recorder
 ) -> Recorded:
-    """Return rows as kernels take them, from the columns that are used."""
+    """Return encoded rows from the columns that are used."""
     if scaling is not None:
         X = (X - scaling[0]) / scaling[1]
     encoder, medians = model.reader.encoder, model.reader.medians
@@ -238,11 +238,11 @@ def _features(
 
 
 def _encoded(inputs: Sequence[Any], X: Recorded, xp: Recorder) -> Recorded:
-    """Return the features that columns become.
+    """Return the features of encoded columns.
 
-    A column of numbers becomes itself, its median for missing cells, and where ``tells_missing``
-    says so a column of 0 and 1 that marks these; a column of categories becomes one column of 0
-    and 1 per value, one for other values and one for missing cells.
+    In a column of numbers, missing cells are replaced by the median; with ``tells_missing``, an
+    indicator column is added. A column of categories becomes one indicator column per value, one
+    for other values and one for missing cells.
     """
     numbers = [i for i, each in enumerate(inputs) if each.kind == "number"]
     told = [i for i in numbers if inputs[i].tells_missing]
@@ -262,7 +262,7 @@ def _encoded(inputs: Sequence[Any], X: Recorded, xp: Recorder) -> Recorded:
 
 
 def _needed(model: Model) -> NDArray[np.intp]:
-    """Return the columns in which missing cells are refused, as kernels see them."""
+    """Return the positions of encoded columns that may not have missing cells."""
     n_columns = len(model.reader.given_columns)
     is_needed = np.zeros(n_columns, dtype=np.bool_)
     if model.reader.encoder is None and model.reader.medians is None:

@@ -1,4 +1,4 @@
-"""Models as ONNX, which many runtimes and languages can score."""
+"""Export of models to ONNX."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ from discernel.export._scorer import (
 )
 from discernel.export.formula import EXPORTED, final_estimator, input_names, numpy_scorer
 
-#: The version of standard operators that graphs are made of, and of those of machine learning.
+#: Versions of the standard operators and of the machine-learning operators in graphs.
 _VERSION, _ML_VERSION = 13, 2
-#: The versions of operators: old enough for runtimes of some years ago.
+#: Default opsets, supported by runtimes since 2021.
 _OPSETS = {"": 15, "ai.onnx.ml": 2}
-#: What skl2onnx may be asked for: probabilities as dictionaries, and the classes as an output.
+#: Options of skl2onnx: probabilities as dictionaries, and the classes as an output.
 _OPTIONS = {
     "zipmap": [True, False, "columns"],
     "output_class_labels": [False, True],
     "nocl": [False],
 }
-#: The axis of columns, as ONNX takes it.
+#: The axis of columns, as an ONNX constant.
 _COLUMNS = np.array([1])
-#: How far probabilities may be off where they are checked.
-_FAR = {"float64": 1e-6, "float32": 1e-2}
+#: Largest error of probabilities when a graph is checked.
+_TOLERANCES = {"float64": 1e-6, "float32": 1e-2}
 
 
 def _skl2onnx() -> Any:
@@ -88,20 +88,20 @@ def to_onnx(
     Parameters
     ----------
     clf : KernelDiscriminant, MultipleKernelDiscriminant or Pipeline
-        Fitted. A pipeline may have what skl2onnx converts, such as `StandardScaler`, in front of
-        one of these. Kernels are RBF, Laplace, Exponential, Linear, Polynomial and Cosine, and
-        what is made of them; others are refused.
+        Fitted. A pipeline may contain steps that skl2onnx converts, such as `StandardScaler`,
+        before the classifier. Kernels must be RBF, Laplace, Exponential, Linear, Polynomial or
+        Cosine, or sums, products and powers of these.
     X : array-like or dataframe of shape (n_rows, n_features), optional
-        Rows to check the graph on: onnxruntime must then predict what the model predicts.
+        Rows on which to check that onnxruntime predicts the same probabilities as the model.
     dtype : {"float64", "float32"}, default="float64"
-        The precision of inputs, outputs and all between. Probabilities are those of the model up
-        to 1e-6 with ``"float64"``. ``"float32"`` halves the file; probabilities are then off by
-        some 1e-4, and by up to 1e-2 where a model is nearly an interpolation.
+        Precision of the graph. With ``"float64"`` probabilities agree with the model to 1e-6.
+        ``"float32"`` halves the file; errors of probabilities are then about 1e-4, and up to 1e-2
+        for models that nearly interpolate the training rows.
     target_opset : int or dict, optional
         The version of ONNX operators; by default 15, which runtimes of 2021 and later have.
     names : sequence of str, optional
-        What the columns are called; by default as in training, and ``x0``, ``x1`` and so on where
-        that was an array.
+        Names of the columns; by default those of training, or ``x0``, ``x1`` and so on for an
+        array.
 
     Returns
     -------
@@ -127,10 +127,10 @@ def to_onnx(
     >>> model = to_onnx(KernelDiscriminant().fit(X, y))  # doctest: +SKIP
     >>> Path("iris.onnx").write_bytes(model.SerializeToString())  # doctest: +SKIP
     """
-    if dtype not in _FAR:
-        raise unknown_choice("dtype", dtype, list(_FAR))
+    if dtype not in _TOLERANCES:
+        raise unknown_choice("dtype", dtype, list(_TOLERANCES))
     found, before = final_estimator(clf)
-    # Says what is wrong with it, before any work. Tables come to the classifier itself.
+    # Raises an error for unsupported models first. Tables are input of the classifier itself.
     formula = numpy_scorer(found, names=None if before else names)
     columns = input_names(before[0], names) if before else formula.names
     skl2onnx = _skl2onnx()
@@ -149,13 +149,13 @@ def to_onnx(
 
 
 def _describe(model: Any, formula: Scorer, columns: Sequence[str]) -> None:
-    """Say in a graph which column is which, and which class."""
-    told = {"classes": formula.classes.tolist(), "columns": list(columns)}
+    """Add the names of columns and classes to the metadata of a graph."""
+    metadata = {"classes": formula.classes.tolist(), "columns": list(columns)}
     if _has_values(formula):
         names = [formula.names[column.position] for column in formula.columns]
         inputs = [each.name for each in model.graph.input]
-        told["columns"] = dict(zip(inputs, names, strict=True))
-    for key, value in told.items():
+        metadata["columns"] = dict(zip(inputs, names, strict=True))
+    for key, value in metadata.items():
         entry = model.metadata_props.add()
         entry.key, entry.value = key, json.dumps(value)
 
@@ -177,7 +177,7 @@ def _input_types(formula: Scorer, n_columns: int, dtype: str) -> list[tuple[str,
 
 
 def feeds(model: Any, formula: Scorer, X: Any) -> dict[str, Any]:
-    """Return rows as the inputs of the graph of a model, which a formula is of."""
+    """Return rows as inputs of the ONNX graph of a scorer."""
     from onnx import TensorProto
 
     names = [each.name for each in model.graph.input]
@@ -214,11 +214,11 @@ def _check(model: Any, clf: Any, formula: Scorer, X: Any, dtype: str) -> None:
     _, probabilities = session.run(None, feeds(model, formula, rows))
     expected = clf.predict_proba(X)
     far = float(np.abs(probabilities - expected).max())
-    if not far <= _FAR[dtype]:
+    if not far <= _TOLERANCES[dtype]:
         raise NumericalError(
-            f"The probabilities of the graph must be those of the model up to {_FAR[dtype]:g}. "
-            f"They are off by {far:.2g}. Export with dtype='float64', or fit with more "
-            "regularization."
+            "The probabilities of the graph must agree with those of the model to "
+            f"{_TOLERANCES[dtype]:g}. The error is {far:.2g}. Export with dtype='float64', or fit "
+            "with more regularization."
         )
 
 
@@ -243,7 +243,7 @@ def _set_output_types(operator: Any) -> None:
 
 
 def _check_labels(classes: NDArray[Any]) -> NDArray[Any]:
-    """Return labels as the text or integers that ONNX has, or raise."""
+    """Return labels as text or integers, the types of ONNX, or raise an error."""
     labels = np.array(classes.tolist())
     if labels.dtype.kind in "biuf" and (labels == labels.astype(np.int64)).all():
         return labels.astype(np.int64)
@@ -256,7 +256,7 @@ def _check_labels(classes: NDArray[Any]) -> NDArray[Any]:
 
 
 def _is_double(inputs: Sequence[Any]) -> bool:
-    """Whether numbers are of double precision: as the inputs are; of text alone, yes."""
+    """Whether to use double precision: as the numeric inputs, or if all inputs are text."""
     from skl2onnx.common.data_types import DoubleTensorType, StringTensorType
 
     kinds = {type(variable.type) for variable in inputs} - {StringTensorType}
@@ -264,7 +264,7 @@ def _is_double(inputs: Sequence[Any]) -> bool:
 
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
-    """Write the graph of a model, as skl2onnx asks a converter to."""
+    """Add the graph of a model; the interface of a skl2onnx converter."""
     formula = numpy_scorer(operator.raw_operator)
     graph = _Graph(scope, container, np.float64 if _is_double(operator.inputs) else np.float32)
     logs = _compute(graph, formula.logs, _rows(graph, operator.inputs, formula))
@@ -275,18 +275,18 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
 
 
 class _Graph:
-    """Nodes and constants of one precision, with names that are found for them."""
+    """Nodes and constants of a graph in one precision, with generated names."""
 
     def __init__(self, scope: Any, container: Any, dtype: type[np.floating[Any]]) -> None:
         from onnx import TensorProto
 
         self._scope, self._container, self.dtype = scope, container, dtype
         self._known: dict[tuple[Any, ...], str] = {}
-        #: What ONNX calls the precision.
+        #: The ONNX data type of the precision.
         self.kind = int(TensorProto.DOUBLE if dtype is np.float64 else TensorProto.FLOAT)
 
     def constant(self, value: Any) -> str:
-        """Return the name of an array or a number; floats get the precision of the graph."""
+        """Return the name of a constant; floats get the precision of the graph."""
         array = np.asarray(value)
         array = array.astype({"f": self.dtype, "i": np.int64}.get(array.dtype.kind, array.dtype))
         key = (array.dtype.str, array.shape, array.tobytes())
@@ -296,7 +296,7 @@ class _Graph:
         return self._known[key]
 
     def node(self, kind: str, *inputs: Any, out: str | None = None, **options: Any) -> str:
-        """Add a node of inputs, names or constants, and return the name of its output."""
+        """Add a node with inputs (names or constants) and return the name of its output."""
         names = [each if isinstance(each, str) else self.constant(each) for each in inputs]
         out = out or self._name()
         self._add_node(kind, names, out, **options)
@@ -361,13 +361,13 @@ def _rows(graph: _Graph, inputs: Sequence[Any], formula: Scorer) -> str:
 
 
 def _joined(graph: _Graph, columns: Sequence[str]) -> str:
-    """Return columns as numbers side by side."""
+    """Return columns as numbers in one matrix."""
     parts = [graph.node("Cast", each, to=graph.kind) for each in columns]
     return graph.node("Concat", *parts, axis=1) if len(parts) > 1 else parts[0]
 
 
 def _one_by_one(graph: _Graph, inputs: Sequence[Any], formula: Scorer) -> list[str]:
-    """Return the columns that are used, in their order: numbers, and numbers of values."""
+    """Return the used columns in order: numbers, and codes of categories."""
     from onnx import TensorProto
     from skl2onnx.common.data_types import BooleanTensorType, StringTensorType
 
@@ -421,7 +421,7 @@ def _wrong_inputs(formula: Scorer, n_inputs: int) -> InvalidInputError:
 
 # ---- steps -------------------------------------------------------------------------------------
 
-#: What ONNX calls the functions of a scorer's steps.
+#: ONNX operators of the functions of a scorer.
 _OPERATORS = {
     "add": "Add",
     "subtract": "Sub",
@@ -468,8 +468,8 @@ def _add_step(graph: _Graph, step: Step, inputs: Sequence[Any]) -> str:
     if step.body is not None:
         return _column_sums(graph, step.body, *inputs)
     if step.name in ("multiply", "divide"):
-        # onnxruntime takes a single number for a part of the product beside it, in single
-        # precision: the number is written once per column.
+        # onnxruntime fuses a scalar factor with the matrix product, in single precision: use a
+        # row vector instead.
         inputs = [np.full((1, step.width), x) if isinstance(x, float) else x for x in inputs]
     return graph.node(_OPERATORS[step.name], *inputs)
 
@@ -477,7 +477,7 @@ def _add_step(graph: _Graph, step: Step, inputs: Sequence[Any]) -> str:
 def _column_sums(graph: _Graph, computation: Computation, new: str, stored: Floats) -> str:
     """Return sums over columns of a function of new and stored rows.
 
-    A scan over columns: memory is that of the result, not that of all columns.
+    A scan over columns needs memory for one column only.
     """
     n_rows = graph.node("Slice", graph.node("Shape", new), np.array([0]), np.array([1]))
     shape = graph.node("Concat", n_rows, np.array([len(stored)]), axis=0)

@@ -1,4 +1,4 @@
-"""A computation written down as the steps of a scorer, by running it on rows without numbers."""
+"""Recording of a computation as steps of a scorer, by running it on symbolic rows."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from discernel.export._scorer import FUNCTIONS, Computation, Step
 
 
 class Recorded(NDArrayOperatorsMixin):
-    """A matrix with one row per new row; operations on it are added to the steps of a recorder.
+    """A symbolic matrix with one row per new row; a recorder records operations on it.
 
     Attributes
     ----------
     recorder : Recorder
-        Where the steps go.
+        The recorder.
     place : int
-        Which of the values it is.
+        Position among the values of the computation.
     width : int
-        How many columns it has.
+        Number of columns.
     """
 
     def __init__(self, recorder: Recorder, place: int, width: int) -> None:
@@ -32,13 +32,13 @@ class Recorded(NDArrayOperatorsMixin):
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any
     ) -> Recorded:
-        """Record an operator, or a function of NumPy that is taken entry by entry."""
+        """Record an operator or a NumPy ufunc."""
         if method != "__call__" or options:
             raise _unknown(f"{ufunc.__name__}.{method}")
         return self.recorder.add_step(ufunc.__name__, *inputs)
 
     def __getitem__(self, key: tuple[slice, Any]) -> Recorded:
-        """Return some columns, of all rows."""
+        """Return some columns of all rows."""
         columns = np.asarray(key[1])
         if np.array_equal(columns, np.arange(self.width)):
             return self
@@ -46,19 +46,19 @@ class Recorded(NDArrayOperatorsMixin):
 
 
 class Recorder:
-    """A namespace of functions, called as those of NumPy, that writes down each call as a `Step`.
+    """An array namespace with functions like NumPy's, which records each call as a `Step`.
 
     Parameters
     ----------
     *widths : int
-        The columns of the values that the steps start from.
+        Numbers of columns of the arguments.
 
     Attributes
     ----------
     given : tuple of Recorded
-        These values.
+        The arguments, as symbolic matrices.
     steps : list of Step
-        The calls, in order.
+        Recorded steps.
     """
 
     def __init__(self, *widths: int) -> None:
@@ -73,7 +73,7 @@ class Recorder:
     def add_step(
         self, name: str, *inputs: Any, width: int | None = None, body: Computation | None = None
     ) -> Recorded:
-        """Return the value of one more step; inputs that are not recorded are constants."""
+        """Record a step and return its value; inputs that are not symbolic are constants."""
         if name not in FUNCTIONS and body is None:
             raise _unknown(name)
         values = [each if isinstance(each, Recorded) else self._constant(each) for each in inputs]
@@ -94,18 +94,18 @@ class Recorder:
     # ---- functions ---------------------------------------------------------------------------
 
     def __getattr__(self, name: str) -> Any:
-        """Return a function of NumPy that is taken entry by entry."""
+        """Return a NumPy ufunc."""
         function = getattr(np, name, None)
-        if not isinstance(function, np.ufunc):  # others would take a recorded value for an object
+        if not isinstance(function, np.ufunc):  # others would treat symbolic values as objects
             raise _unknown(name)
         return function
 
     def clip(self, X: Recorded, min: float) -> Recorded:
-        """Return the larger one of each entry and a number."""
+        """Return the maximum of each entry and a number."""
         return self.add_step("maximum", X, min)
 
     def where(self, condition: Any, X: Any, other: Any) -> Recorded:
-        """Return the entries of X where a condition holds, and others elsewhere."""
+        """Return the entries of X where a condition holds, and of ``other`` elsewhere."""
         return self.add_step("where", condition, X, other)
 
     def matmul(self, X: Recorded, matrix: FloatArray) -> Recorded:
@@ -113,7 +113,7 @@ class Recorder:
         return self.add_step("matmul", X, matrix, width=matrix.shape[1])
 
     def concat(self, parts: Sequence[Recorded]) -> Recorded:
-        """Return the columns of several matrices, side by side."""
+        """Return the concatenated columns of several matrices."""
         return self.add_step("concat", *parts, width=sum(part.width for part in parts))
 
     def sum(self, X: Recorded, *, axis: int, keepdims: bool) -> Recorded:
@@ -131,7 +131,7 @@ class Recorder:
     def column_sums(
         self, function: Callable[[Any, Any], Any], X: Recorded, Z: FloatArray
     ) -> Recorded:
-        """Return the sum over columns of a function of both, without an array of all columns."""
+        """Return the sum over columns of a function of the columns of X and Z."""
         recorder = Recorder(1, len(Z))
         body = recorder.computation(function(*recorder.given))
         return self.add_step("column_sums", X, Z, width=len(Z), body=body)
@@ -139,6 +139,6 @@ class Recorder:
 
 def _unknown(name: str) -> InvalidInputError:
     return InvalidInputError(
-        "A function of a kernel can be exported if it is made of numbers and of "
+        "The functions of an exported kernel can use numbers and "
         f"{', '.join(FUNCTIONS)}. Got {name!r}."
     )

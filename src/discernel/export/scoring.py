@@ -1,4 +1,4 @@
-"""Scoring with NumPy alone: a model as a Python file and a file of numbers."""
+"""Export of a model as a Python file and a file of arrays, for scoring with NumPy only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from discernel.exceptions import InvalidInputError
 from discernel.export import _scorer
 from discernel.export._scorer import Scorer
 from discernel.export.formula import numpy_scorer
-from discernel.show.writing import check_place, refuse_same_file, write_file
+from discernel.show.writing import check_writable_path, refuse_same_file, write_file
 
 
 def write_scorer(
@@ -27,52 +27,49 @@ def write_scorer(
     Parameters
     ----------
     clf : KernelDiscriminant, MultipleKernelDiscriminant or Pipeline
-        Fitted, as `numpy_scorer` takes it.
+        Fitted, as in `numpy_scorer`.
     path : str or Path
-        Where the Python file goes, such as ``scorer.py``. The numbers of the model go to
-        ``scorer.npz`` beside it. Each file is written whole or not at all.
+        The Python file, such as ``scorer.py``. The arrays of the model are written to
+        ``scorer.npz`` beside it. Each file is written atomically.
     names : sequence of str, optional
-        What the columns are called, as of `numpy_scorer`.
+        Names of the columns, as in `numpy_scorer`.
 
     Returns
     -------
     tuple of Path
-        The Python file and the file of numbers.
+        The Python file and the ``.npz`` file.
 
     Notes
     -----
-    ``import scorer`` then has ``predict``, ``predict_proba`` and ``classes``. The file is the same
-    for all models, and can be read: it is the module ``discernel.export._scorer``.
+    ``import scorer`` then has ``predict``, ``predict_proba`` and ``classes``. The file is the
+    same for all models: the module ``discernel.export._scorer``.
     """
     code, numbers = Path(path), Path(path).with_suffix(".npz")
     if code.suffix != ".py":
         raise InvalidInputError(
             f"A scorer must be a file that ends with .py, to be imported. Got {str(path)!r}."
         )
-    check_place("scorer", code)
+    check_writable_path("scorer", code)
     refuse_same_file(scorer=code, file_of_numbers=numbers)
     stored = io.BytesIO()
     np.savez_compressed(stored, **pack(numpy_scorer(clf, names=names)))  # type: ignore[arg-type]
-    # The numbers first: code that is there already reads the new ones as well.
+    # Arrays first: an existing Python file can read the new ones.
     write_file(numbers, stored.getvalue())
     return write_file(code, Path(_scorer.__file__).read_bytes()), numbers
 
 
 def pack(scorer: Scorer) -> dict[str, NDArray[Any]]:
-    """Return the numbers of a scorer as arrays, as `Scorer.unpack` takes them."""
+    """Return a scorer as arrays, the input of `Scorer.unpack`."""
     arrays: dict[str, NDArray[Any]] = {}
-    plan = {"format": _scorer.FORMAT, "model": _plan_of(scorer, arrays)}
-    return {"plan": np.array(json.dumps(plan)), **arrays}
 
+    def encode(value: Any) -> dict[str, Any]:
+        """Return an object as its class name and fields, an array as the name it is stored by."""
+        if is_dataclass(value):
+            parts = {each.name: getattr(value, each.name) for each in fields(value)}
+            return {"class": type(value).__name__, **parts}
+        name = f"array{len(arrays)}"
+        arrays[name] = value
+        return {"array": name}
 
-def _plan_of(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
-    """Return a value as JSON has it, objects with the name of their class; arrays are stored."""
-    if isinstance(value, np.ndarray):
-        arrays[f"array{len(arrays)}"] = value
-        return {"array": f"array{len(arrays) - 1}"}
-    if isinstance(value, tuple):
-        return [_plan_of(each, arrays) for each in value]
-    if not is_dataclass(value):
-        return value
-    parts = {each.name: _plan_of(getattr(value, each.name), arrays) for each in fields(value)}
-    return {"class": type(value).__name__, **parts}
+    plan = json.dumps({"format": _scorer.FORMAT, "model": scorer}, default=encode)
+    return {"plan": np.array(plan), **arrays}

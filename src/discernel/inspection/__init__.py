@@ -1,4 +1,4 @@
-"""Why a row has the score it has: contributions that add up, and the training rows behind it."""
+"""Explanations of predictions: contributions that add up, and similar training rows."""
 
 from discernel.inspection.contributions import Contributions, contributions
 from discernel.inspection.similar import SimilarRows, similar_rows

@@ -1,4 +1,4 @@
-"""Contributions of columns and sources, which add up to the score of a row."""
+"""Contributions of columns and sources that add up to the score of a row."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from discernel.rows.chunks import is_dask
 from discernel.rows.reader import RowReader
 from discernel.rows.sources import Source
 
-#: What rounding may leave of a score, over the largest of its terms, before something is wrong.
+#: Largest relative rounding error of a sum of contributions; more is reported as an error.
 _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
 class Contributions:
-    """Contributions that add up to the scores of some rows.
+    """Contributions that add up to the scores of rows.
 
     ``baseline + columns.sum(-1)`` and ``baseline + sources.sum(-1)`` are the scores.
 
@@ -34,29 +34,28 @@ class Contributions:
     ----------
     scores : ndarray of shape (n_rows, n_outputs)
         Two classes: one output, ``decision_function``, the log-odds of the second class. More
-        classes: one output per class, ``decision_function`` less its mean over the classes, since
-        what all classes gain alike decides nothing. A regression: its predictions.
+        classes: one output per class, ``decision_function`` minus its mean over the classes, which
+        does not affect the decision. Regression: the predictions.
     baseline : ndarray of shape (n_outputs,)
-        The score that rows are compared with: that of a typical row, or the mean over the
-        background.
+        Score of the typical row, or mean score of the background.
     columns : ndarray of shape (n_rows, n_outputs, n_columns) or None
-        What each column that was given adds. None where rows have no columns, as with precomputed
+        Contribution of each input column. None if rows have no columns, as with precomputed
         kernels.
     sources : ndarray of shape (n_rows, n_outputs, n_sources)
-        What each source adds.
+        Contribution of each source.
     column_names, source_names : list of str
-        What they are called.
+        Names of columns and sources.
     classes : ndarray of shape (n_classes,) or None
-        The labels, without those of which all rows have the weight 0; None for a regression.
+        Class labels, without classes whose rows all have weight 0; None for a regression.
     cells : ndarray of shape (n_rows, n_columns), of objects, or None
-        The rows as they were given, for words and pictures. Behind steps of a pipeline that make
-        other columns, the rows as these return them.
+        The input cells, for texts and figures. If earlier steps of a pipeline create new columns,
+        the cells of these.
     exact : bool
-        Whether the values of columns are exact. False where a kernel is neither a product nor a sum
-        over its columns, and there are more than eight: values are then averages over 32 orders
-        of the columns. They add up all the same.
+        Whether the contributions of columns are exact Shapley values. False if a kernel is neither
+        a product nor a sum over its columns and there are more than eight: values are then
+        averages over 32 orders of the columns, which still add up.
     compared_with : str
-        What the baseline is the score of, in words.
+        Description of the baseline.
     """
 
     scores: FloatArray
@@ -76,31 +75,32 @@ def contributions(
 ) -> Contributions:
     """Explain the scores of rows by contributions of columns and sources.
 
-    The value of a column is its Shapley value: what the score changes when the column goes from the
-    typical row to the row that is explained, averaged over all orders in which columns could go. A
-    column of categories goes as a whole.
+    The contribution of a column is its Shapley value: the change of the score when the cell of the
+    typical row is replaced by that of the explained row, averaged over all orders of replacing
+    columns. The features of a categorical column are replaced together.
 
     Parameters
     ----------
     clf : estimator or Pipeline
-        Fitted: `KernelDiscriminant`, `MultipleKernelDiscriminant`, `MultipleKernelRidge` or
-        `AKFDClassifier`. Of a pipeline the last step is explained, so columns are those that the
-        steps before it return.
+        Fitted `KernelDiscriminant`, `MultipleKernelDiscriminant`, `MultipleKernelRidge` or
+        `AKFDClassifier`. The last step of a pipeline is explained, with the columns that the
+        earlier steps return.
     X : array-like of shape (n_rows, n_features)
         Rows to explain. Time grows with their number, the training rows and the columns.
     background : array-like of shape (n_background, n_features), optional
-        Rows to compare with, of which the mean is taken: time grows with their number too. By
-        default one typical row: medians of numbers, the most frequent categories, of the training
-        rows that the model keeps. Precomputed kernels have no such row: without a background,
-        the baseline is the score of a row that all training rows resemble alike.
+        Rows to compare with; contributions are averaged over them, and time grows with their
+        number. By default one typical row, with the medians and most frequent categories of the
+        training rows. With precomputed kernels and no background, the baseline is the score of a
+        row with the same similarity to all training rows.
     groups : dict of str to columns, optional
-        Sources as groups of columns, which are then summed up. By default a source is what kernels
-        were put on with ``.on``, and each precomputed kernel; kernels of all columns are one.
+        Sources as groups of columns, whose contributions are summed. By default, kernels on the
+        same columns (``.on``) are a source, each precomputed kernel is a source, and all kernels
+        on all columns are one source.
 
     Returns
     -------
     Contributions
-        What adds up to the scores.
+        The contributions.
 
     Examples
     --------
@@ -117,8 +117,8 @@ def contributions(
     """
     if isinstance(X, Source) or is_dask(X):
         raise InvalidInputError(
-            "Rows to explain must be in memory. Got rows in chunks; give some of them, as an "
-            "array or a dataframe."
+            "Rows to explain must be in memory. Got rows in chunks. Pass some of them as an "
+            "array or a DataFrame."
         )
     explained = Explained.of(clf)
     model, rows = explained.model, explained.read(X)
@@ -138,7 +138,7 @@ def contributions(
     if listed:
         player = model.reader.given_columns
         columns, exact = column_values(parts, rows, references, player, len(listed))
-        columns = _closed(columns, rise)
+        columns = _adjusted_to_total(columns, rise)
     if groups is None:
         names = kernel_sources(model.reader.kernels)
         of = kernel_sources([kernel for part in parts for kernel in part.kernels])
@@ -146,13 +146,13 @@ def contributions(
         names, group = column_groups(groups, listed)
         assert columns is not None
         each, of = columns, [names[i] for i in group]
-    absent = np.zeros((*each.shape[:-1], len(names)))  # what a source without kernels adds
+    absent = np.zeros((*each.shape[:-1], len(names)))  # contributions of sources without kernels
     names, sources = sum_by([*names, *of], np.concatenate([absent, each], axis=-1))
     return Contributions(
         scores=scores,
         baseline=baseline,
         columns=columns,
-        sources=_closed(sources, rise),
+        sources=_adjusted_to_total(sources, rise),
         column_names=listed,
         source_names=names,
         classes=scoring.classes,
@@ -163,17 +163,17 @@ def contributions(
 
 
 def _typical(reader: RowReader, scoring: Scoring) -> Any:
-    """Return a typical row of training, or raise a clear error where none is known.
+    """Return a typical training row, or raise an error if the model keeps no rows.
 
-    Of landmarks of several maps, those of the largest are taken.
+    If several feature maps keep landmarks, the largest set of landmarks is used.
     """
     if reader.medians is not None:
         return reader.medians[None]
     kept = [part.rows for part in scoring.parts if part.rows is not None]
     if not kept:
         raise InvalidInputError(
-            "A model of exact features keeps no training row to compare with. Give some rows as "
-            "background."
+            "A model with exact features keeps no training rows to compare with. Pass some rows "
+            "as background."
         )
     return typical_rows(max(kept, key=n_rows), reader.encoder)
 
@@ -181,10 +181,10 @@ def _typical(reader: RowReader, scoring: Scoring) -> Any:
 def column_values(
     parts: list[ScorePart], X: Any, references: Any, player: NDArray[np.intp], n_players: int
 ) -> tuple[FloatArray, bool]:
-    """Return the contribution of each player to the scores of rows, and whether it is exact.
+    """Return the contribution of each player to the scores of rows, and whether they are exact.
 
-    Of shape (n_rows, n_outputs, n_players), summing to the score of a row less the mean of those of
-    the references. A player is a column that was given, with all columns that it is encoded by.
+    The shape is (n_rows, n_outputs, n_players); contributions add up to the score of a row minus
+    the mean score of the references. A player is an input column with all its features.
     """
     n, n_references, n_outputs = n_rows(X), n_rows(references), parts[0].coef.shape[1]
     values, exact = np.zeros((n, n_players, n_outputs)), True
@@ -196,15 +196,15 @@ def column_values(
     return np.ascontiguousarray(values.transpose(0, 2, 1)), exact
 
 
-def _closed(parts: FloatArray, total: FloatArray) -> FloatArray:
-    """Return parts, on the last axis, that sum to a total: rounding goes to each by its size."""
+def _adjusted_to_total(parts: FloatArray, total: FloatArray) -> FloatArray:
+    """Return parts (last axis) that sum exactly to a total; rounding errors are distributed."""
     left, sizes = total - parts.sum(axis=-1), np.abs(parts)
     whole = sizes.sum(axis=-1)
     if (np.abs(left) > _ROUNDING * (1.0 + whole + np.abs(total))).any():
         raise NumericalError(
-            f"Contributions must add up to the scores, but miss {np.abs(left).max():.2g}. Kernels "
-            "far from the origin, or coefficients of a tiny λ, lose that many digits: scale the "
-            "columns, or fit with a larger regularization."
+            f"Contributions must add up to the scores, but differ by {np.abs(left).max():.2g}. "
+            "Rounding errors are that large for rows far from the origin or for a tiny λ: scale "
+            "the columns, or fit with a larger regularization."
         )
     shares = np.full_like(parts, 1.0 / parts.shape[-1])
     np.divide(sizes, whole[..., None], out=shares, where=whole[..., None] > 0)

@@ -1,4 +1,4 @@
-"""The estimator that is explained, and the scores that its predictions are made by."""
+"""The estimator to explain, and the scores behind its predictions."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from discernel.model.parts import ScorePart, score_parts
 
 
 def pipeline_steps(estimator: Any) -> list[Any]:
-    """Return the steps of a pipeline; any other estimator is its own single step."""
+    """Return the steps of a pipeline, or a list with any other estimator."""
     return [step for _, step in estimator.steps] if isinstance(estimator, Pipeline) else [estimator]
 
 
 class Explained(NamedTuple):
-    """A fitted estimator that learned a kernel, and the steps of a pipeline before it."""
+    """A fitted estimator with a learned kernel, and the pipeline steps before it."""
 
     learner: Any
     before: Pipeline | None
 
     @classmethod
     def of(cls, estimator: Any, *, predicts: bool = True) -> Explained:
-        """Return the estimator itself, or the last such step of a pipeline, or raise.
+        """Return the estimator, or the last step of a pipeline with a learned kernel, or raise.
 
-        ``predicts`` says that its predictions are to be those of the pipeline.
+        With ``predicts``, that step must be the last one of the pipeline.
         """
         check_is_fitted(estimator)
         inner = getattr(estimator, "best_estimator_", estimator)
@@ -53,19 +53,19 @@ class Explained(NamedTuple):
         last, learner = places[-1], steps[places[-1]]
         if predicts and steps[-1] is not learner:
             raise InvalidInputError(
-                "The last step of a pipeline is explained, which must be an estimator of "
-                f"discernel. Got {type(steps[-1]).__name__} after {type(learner).__name__}."
+                "The last step of a pipeline is explained and must be an estimator of discernel. "
+                f"Got {type(steps[-1]).__name__} after {type(learner).__name__}."
             )
         return cls(learner, inner[:last] if last else None)
 
     @property
     def model(self) -> Model:
-        """The model that the estimator predicts with."""
+        """The model of the estimator."""
         return self.learner.model_  # type: ignore[no-any-return]
 
     @property
     def learned(self) -> Any:
-        """The `LearnedKernel` of the estimator; an error where it has none."""
+        """The `LearnedKernel` of the estimator; raises an error if there is none."""
         found = self.model.facts.learned
         if found is None:
             raise InvalidInputError(
@@ -76,34 +76,34 @@ class Explained(NamedTuple):
         return found
 
     def prepare(self, X: Any) -> Any:
-        """Return rows as the estimator is given them, by the steps before it."""
+        """Return rows transformed by the earlier steps of the pipeline."""
         return X if self.before is None else self.before.transform(X)
 
     def read(self, X: Any) -> Any:
-        """Return rows as the kernels take them, or raise a clear error."""
+        """Return rows as input of the kernels, or raise an error."""
         return self.model.reader.read(self.prepare(X))
 
     @property
     def column_names(self) -> list[str]:
-        """The names of the columns that the estimator was given.
+        """Names of the estimator's input columns.
 
-        Those of a dataframe, through the steps of a pipeline before it where these have names for
-        what they return; else "column 0", "column 1", ...
+        Names of a DataFrame, or names returned by the earlier steps of a pipeline; otherwise
+        "column 0", "column 1", ...
         """
         reader, before = self.model.reader, self.before
         names = reader.names
         if names is None and before is not None and hasattr(before, "feature_names_in_"):
-            with suppress(AttributeError, ValueError):  # a step that has no names to give
+            with suppress(AttributeError, ValueError):  # a step without output names
                 names = before.get_feature_names_out()
         if names is None:
             return [f"column {i}" for i in range(reader.n_features or 0)]
         return [str(name) for name in names]
 
     def cells(self, X: Any) -> NDArray[np.object_]:
-        """Return the cells of rows as a person knows them, of shape (n_rows, n_columns).
+        """Return the cells of rows for display, of shape (n_rows, n_columns).
 
-        As they were given, where the steps of a pipeline change numbers but no columns, else as the
-        estimator is given them.
+        These are the input of the pipeline if its steps keep the columns, and else the input of
+        the estimator.
         """
         steps = [] if self.before is None else pipeline_steps(self.before)
         changed = [step for step in steps if step != "passthrough"]
@@ -118,22 +118,22 @@ class Explained(NamedTuple):
 
 
 def fitted_learner(estimator: Any) -> Any:
-    """Return the estimator that learned a kernel: itself, or the last such step of a pipeline."""
+    """Return the estimator with a learned kernel: the given one, or the last one of a pipeline."""
     return Explained.of(estimator, predicts=False).learner
 
 
 def column_groups(
     groups: Mapping[str, Any], names: Sequence[str]
 ) -> tuple[list[str], NDArray[np.intp]]:
-    """Return the names of groups of columns, and the group of each column, or raise a clear error.
+    """Return the names of groups of columns, and the group of each column, or raise an error.
 
-    The columns of a group are given by name or position, as kernels take them in ``.on``. Columns
-    of no group make one more, "other columns".
+    The columns of a group are names or positions, as in ``kernel.on``. Columns without a group
+    form the group "other columns".
     """
     if not names:
         raise InvalidInputError(
-            "groups are of columns, which these rows do not have: kernels are precomputed, or rows "
-            "are no table. Leave groups out: every kernel is a source."
+            "groups need rows with columns. Got precomputed kernels, or rows that are no table. "
+            "Omit groups: every kernel is then a source."
         )
     if not (isinstance(groups, Mapping) and groups):
         raise InvalidInputError(
@@ -168,15 +168,15 @@ class Scoring:
     Attributes
     ----------
     combined : CombinedKernel or CombinedFeatures
-        The learned kernel between new rows and those of training.
+        The learned kernel between new rows and training rows.
     coef : ndarray of shape (n_terms, n_outputs)
-        The coefficients of the kernel.
+        Coefficients of the kernel.
     constant : ndarray of shape (n_outputs,)
-        The constant that is added.
+        Constant term.
     classes : ndarray of shape (n_classes,) or None
-        The labels that can be predicted, so none of which all rows have the weight 0; None for
-        numbers that are predicted. Two classes have one output, the log-odds of the second. More
-        have one each, less the mean over the classes.
+        Labels that can be predicted, without classes whose rows all have weight 0; None for a
+        regression. Two classes have one output, the log-odds of the second class. With more
+        classes there is one output per class, minus the mean over the classes.
     """
 
     combined: CombinedKernel | CombinedFeatures
@@ -186,13 +186,13 @@ class Scoring:
 
     @classmethod
     def of(cls, model: Model) -> Scoring:
-        """Return the scoring of a fitted model, or raise a clear error."""
+        """Return the scoring of a fitted model, or raise an error."""
         linear = model.head.linear_scores(model.coef, model.intercept)
         if linear is None:
             raise InvalidInputError(
-                "Predictions are explained of KernelDiscriminant, MultipleKernelDiscriminant, "
-                "MultipleKernelRidge and AKFDClassifier, or a pipeline that ends in one. Got "
-                f"{model.reader.estimator}. Of several labels, fit one of these per label."
+                "Explanations need a KernelDiscriminant, MultipleKernelDiscriminant, "
+                "MultipleKernelRidge or AKFDClassifier, or a pipeline that ends with one. Got "
+                f"{model.reader.estimator}. With several labels, fit one estimator per label."
             )
         coef, constant, seen = linear
         assert model.kernel is not None
@@ -205,7 +205,7 @@ class Scoring:
         return cls(model.kernel, np.ascontiguousarray(coef), constant, classes)
 
     def __call__(self, X: Any) -> FloatArray:
-        """Return the scores of rows as the kernels take them, of shape (n_rows, n_outputs)."""
+        """Return scores of shape (n_rows, n_outputs) for rows from `Explained.read`."""
         return np.asarray(self.combined.product(X, self.coef) + self.constant)
 
     @property

@@ -35,20 +35,20 @@ def model_facts(
     estimator : estimator of discernel with a learned kernel, or Pipeline with one
         Fitted.
     name : str, default=""
-        What it was fitted to; by default the name of its class.
+        Name of the data; by default the class name of the estimator.
     target : str, default=""
-        What it predicts.
+        Name of the target.
     columns : sequence of str, optional
-        The column that each importance belongs to; those of one name are summed. By default the
-        names of the columns.
+        Column name of each importance; importances with the same name are summed. By default the
+        column names of the training rows.
     origin : Origin, optional
-        Where the model comes from. Its ``class_counts`` are of all rows, where a model that read
-        them in chunks knows those of a sample.
+        Origin of the model. Its ``class_counts`` count all rows, also if the model read them in
+        chunks and knows only the counts of a sample.
 
     Returns
     -------
     ModelFacts
-        Facts, which the terminal, notebooks and pages show in the same words.
+        Facts for terminal, notebook and pages.
 
     Examples
     --------
@@ -64,15 +64,15 @@ def model_facts(
     streamed = model.facts.streamed
     given = Origin() if origin is None else origin
     classes = [] if model.classes is None else [str(label) for label in model.classes]
-    # Heads that count no rows by class return empty tables.
+    # Heads without class counts return empty tables.
     found = dict(zip(classes, model.head.class_counts().tolist(), strict=False))
     confusion = dict(zip(classes, map(tuple, model.head.confusion().tolist()), strict=False))
     counts = dict(given.class_counts or found)
     sample = ""
     if streamed is not None:
         sample = (
-            f"kernel learned on rows of a sample of {streamed.n_sample:,}; {streamed.rank:,} "
-            f"landmarks have {streamed.captured:.0%} of its variance"
+            f"kernel learned on a random sample of {streamed.n_sample:,} rows; {streamed.rank:,} "
+            f"landmarks capture {streamed.captured:.0%} of its variance"
         )
     expected = _expected(model)
     n_rows = sum(counts.values()) or (None if expected is None else expected.n_rows)
@@ -97,7 +97,7 @@ def model_facts(
 
 
 def _majority(counts: Mapping[str, int]) -> dict[str, Any]:
-    """Return the largest class, its share, and the log-loss of knowing the shares only."""
+    """Return the largest class, its share, and the log-loss of predicting class shares."""
     if not counts:
         return {}
     shares = np.array(list(counts.values())) / sum(counts.values())
@@ -108,7 +108,7 @@ def _majority(counts: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _expected(model: Model) -> ExpectedFacts | None:
-    """Return the expected scores of new rows; None without held-out predictions."""
+    """Return the expected performance on new rows; None without held-out predictions."""
     considered = model.facts.learned.considered
     error = considered[0].error if compared_by_folds(considered) else None
     found = model.head.expect(model.kept.labels, error)
@@ -118,7 +118,7 @@ def _expected(model: Model) -> ExpectedFacts | None:
 def _importances(
     explained: Explained, columns: Sequence[str] | None
 ) -> tuple[ImportanceFacts, ...]:
-    """Return the columns, the most important first; empty where rows have none."""
+    """Return column importances, largest first; empty if rows have no columns."""
     found = explained.model.facts.importances
     if found is None:
         return ()
@@ -133,13 +133,13 @@ def _importances(
 
 
 def _sources(estimator: Any, model: Model) -> tuple[SourceFacts, ...]:
-    """Return the sources if there are several, else nothing."""
+    """Return weights and importances of sources; empty with a single source."""
     given = kernel_sources(model.reader.kernels)
     names, weights = sum_by(given, model.facts.learned.weights)
     if len(names) < 2:
         return ()
     found = [SourceFacts(*pair) for pair in zip(names, weights.tolist(), strict=True)]
-    with suppress(InvalidInputError):  # of a model that keeps no training rows
+    with suppress(InvalidInputError):  # the model keeps no training rows
         worth = source_importances(estimator)
         numbers = zip(worth.shares.tolist(), worth.spread.tolist(), strict=True)
         known = dict(zip(worth.names, numbers, strict=True))
@@ -148,12 +148,12 @@ def _sources(estimator: Any, model: Model) -> tuple[SourceFacts, ...]:
 
 
 def given_names(learner: Any) -> list[str]:
-    """Return the names of the kernels as they were given, the same in every fit.
+    """Return kernel names as given by the user, which are the same in every fit.
 
-    Widths are multiples of the median, where resolved ones are other numbers in every fit.
+    They contain widths such as "2*median" instead of resolved numbers.
     """
     if hasattr(learner, "metric_"):
-        # The kernels that were put in the place of "auto".
+        # The kernels that replace "auto".
         gaussian = [RBF(width=f"{factor:g}*median") for factor in MENU.gaussian]
         laplace = [Laplace(width=f"{factor:g}*median") for factor in MENU.laplace]
         return kernel_names([*gaussian, *laplace, Linear()])

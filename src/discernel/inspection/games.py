@@ -1,8 +1,9 @@
-"""Shapley values: what each of several players adds to a score, whatever the order they come in.
+"""Shapley values of columns: their contributions to a score, averaged over all orders.
 
-A player is a column, or a group of columns. Present, it has its value in the row that is explained;
-absent, that of a typical row. The value of a player is what its coming changes, averaged over all
-orders. Kernels that are products or sums over columns have it in closed form.
+A player is a column or a group of columns. If present, it has its value in the explained row; if
+absent, its value in a reference row. The Shapley value of a player is the change of the score when
+the player is added, averaged over all orders of adding players. Kernels that are products or sums
+over columns have closed forms.
 """
 
 from __future__ import annotations
@@ -27,23 +28,23 @@ from discernel.kernels.weighted import WeightedKernels, slices
 from discernel.model.parts import ScorePart, seen_columns
 from discernel.model.rows import dense, mixed_rows, moved_columns
 
-#: What values of a product may miss of what they add up to, over the sum of its coefficients.
+#: Largest error of the sum of Shapley values of a product, per unit of its coefficients.
 _TOLERANCE = 1e-13
-#: Nodes that are tried first where fewer than the exact number may do.
+#: Number of quadrature nodes to try first, if the exact number is larger.
 _FIRST_NODES = 6
-#: Players up to which a game of any form is played in all subsets; of more, orders are drawn, each
-#: with its reverse.
+#: Number of players up to which all subsets are evaluated; number of random orders, each with its
+#: reverse, for more players.
 _ALL_SUBSETS, _ORDERS = 8, 32
-#: Factors of columns and training rows that are made at a time.
+#: Number of factors of columns and training rows computed at a time.
 _BLOCK_ENTRIES = 2**20
 
-#: Adds the values of players between a row and a reference, each of shape (1, n_columns), to an
-#: array of shape (n_players, n_outputs); returns whether they are exact.
+#: Adds the Shapley values for a row and a reference, each of shape (1, n_columns), to an array of
+#: shape (n_players, n_outputs); returns whether they are exact.
 Game = Callable[[FloatArray, Any, Any], bool]
-#: From some rows to the factors of groups in a kernel between them and all rows, of shape
-#: (n_groups, n, n_rows).
+#: From a slice of n rows to the factors of all groups in the kernel between these rows and all
+#: rows, of shape (n_groups, n, n_rows).
 Factors = Callable[[slice], FloatArray]
-#: Products that add up to a kernel: their groups, a number and the factors.
+#: Products that add up to a kernel: their groups, a coefficient and the factors.
 Products = Iterator[tuple[NDArray[np.intp], float, Factors]]
 
 
@@ -51,9 +52,9 @@ Products = Iterator[tuple[NDArray[np.intp], float, Factors]]
 
 
 class Form(ABC):
-    """A kernel, or a part of one, by its columns."""
+    """A kernel, or a term of one, as a function of its columns."""
 
-    #: Whether the kernel is linear in each of its rows.
+    #: Whether the kernel is linear in each of its arguments.
     is_linear: ClassVar[bool] = False
 
     @abstractmethod
@@ -74,13 +75,13 @@ class ProductForm(Form):
     absolutes: FloatArray
 
     def exponents(self, x: FloatArray, Z: FloatArray) -> FloatArray:
-        """Return minus the logarithms of the factors of columns, of shape (n_columns, n_rows)."""
+        """Return minus the logarithms of the columns' factors, of shape (n_columns, n_rows)."""
         apart = np.abs((Z - x).T)
         return np.asarray(apart * (self.absolutes[:, None] + self.squares[:, None] * apart))
 
     @property
     def columns(self) -> NDArray[np.intp]:
-        """The columns that the kernel sees."""
+        """The columns that the kernel depends on."""
         return np.flatnonzero((self.squares > 0) | (self.absolutes > 0))
 
     def game(self, part: ScorePart, player: NDArray[np.intp]) -> Game:
@@ -147,7 +148,7 @@ class SumForm(Form):
 
 @dataclass(frozen=True)
 class OtherForm(Form):
-    """A kernel of which nothing is known column by column."""
+    """A kernel without a known structure over its columns."""
 
     kernel: Kernel
 
@@ -158,13 +159,13 @@ class OtherForm(Form):
     def by_group(self, X: FloatArray, group: NDArray[np.intp]) -> Products:
         raise InvalidInputError(
             f"{self.kernel.name} is neither a product nor a sum over its columns, and cannot be "
-            "split into groups of them. Put it on the columns of one group with .on, or leave "
-            "groups out."
+            "split into groups of columns. Restrict it to the columns of one group with .on, or "
+            "omit groups."
         )
 
 
 def rows_of(matrix: FloatArray) -> Factors:
-    """Return the rows of a kernel matrix, as the factor of a single group."""
+    """Return a function that returns rows of a kernel matrix, as the factors of a single group."""
 
     def factors(rows: slice) -> FloatArray:
         return matrix[None, rows]
@@ -173,18 +174,18 @@ def rows_of(matrix: FloatArray) -> Factors:
 
 
 def kernel_forms(kernel: Kernel, n_columns: int) -> list[Form]:
-    """Return forms that add up to a resolved kernel of rows of so many columns."""
+    """Return forms that add up to a resolved kernel on ``n_columns`` columns."""
     found = [(term, _known_form(term, n_columns)) for term in kernel.terms()]
     known = [form for _, form in found if form is not None]
     others = tuple(term for term, form in found if form is None)
     if not known:
         return [OtherForm(kernel)]
-    # One form for all that is not known: it is computed once.
+    # One form for all other terms, so that it is evaluated once.
     return [*known, OtherForm(Combination(others))] if others else known
 
 
 def _known_form(term: Term, n: int) -> Form | None:
-    """Return a product of Gaussian and Laplace kernels, or an inner product; None for others."""
+    """Return the form of Gaussian and Laplace products and of inner products, or None."""
     if [(atom.pair.kind, atom.function) for atom in term.atoms] == [("inner", IDENTITY)]:
         columns, factors, origins = term.atoms[0].view.seen(n)
         weights, origin = np.zeros((2, n))
@@ -205,7 +206,7 @@ def _known_form(term: Term, n: int) -> Form | None:
 
 
 def games_of(part: ScorePart, player: NDArray[np.intp]) -> Iterator[Game]:
-    """Yield games whose values add up to those of a part with one kernel."""
+    """Yield games whose Shapley values add up to those of a part with one kernel."""
     (kernel,), n = part.kernels, len(player)
     forms = kernel_forms(kernel, n)
     if part.features is None:
@@ -219,13 +220,13 @@ def games_of(part: ScorePart, player: NDArray[np.intp]) -> Iterator[Game]:
 def add_linear(
     slopes: FloatArray, player: NDArray[np.intp], out: FloatArray, x: Any, reference: Any
 ) -> bool:
-    """Play the `Game` of Σ_l slopes_l x_l, which needs no orders."""
+    """Add the Shapley values of the linear game Σ_l slopes_l x_l."""
     np.add.at(out, player, (dense(x) - dense(reference)).T * slopes)
     return True
 
 
 def sampled_game(part: ScorePart, kernel: Kernel, player: NDArray[np.intp]) -> Game:
-    """Return the game of any function, by calling it with mixed rows."""
+    """Return the game of any kernel, by evaluating it on rows mixed from row and reference."""
     seen = seen_columns([kernel], len(player))
 
     def add(out: FloatArray, x: Any, reference: Any) -> bool:
@@ -250,29 +251,29 @@ def _blocks(n: int, n_columns: int) -> list[slice]:
 
 
 def _sums_by_player(values: FloatArray, player: NDArray[np.intp]) -> FloatArray:
-    """Return the sums of rows, one per column, of the same player, in the order of the players."""
+    """Return the sums of values over the columns of each player, in the order of the players."""
     order = np.argsort(player, kind="stable")
     starts = np.flatnonzero(np.diff(player[order], prepend=-1))
     return np.asarray(np.add.reduceat(values[order], starts, axis=0))
 
 
-# ---- values -------------------------------------------------------------------------------------
+# ---- Shapley values ----------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=64)
 def _nodes(n: int) -> tuple[FloatArray, FloatArray]:
-    """Return the nodes and weights of Gauss and Legendre on [0, 1], exact up to degree 2n − 1."""
+    """Return Gauss–Legendre nodes and weights on [0, 1], exact up to degree 2n − 1."""
     points, weights = roots_legendre(n)
     return 0.5 * (1.0 + points), 0.5 * weights
 
 
 def n_nodes(n_players: int) -> int:
-    """Return how many nodes are tried first."""
+    """Return the number of quadrature nodes to try first."""
     return min((n_players + 1) // 2, _FIRST_NODES)
 
 
 def _others(factors: FloatArray) -> FloatArray:
-    """Return the product of all factors but each one, without dividing: factors may be 0."""
+    """Return, for each factor, the product of all others, without division: factors may be 0."""
     out = np.ones_like(factors)
     np.multiply.accumulate(factors[:-1], axis=0, out=out[1:])
     out[:-1] *= np.multiply.accumulate(factors[:0:-1], axis=0)[::-1]
@@ -282,11 +283,12 @@ def _others(factors: FloatArray) -> FloatArray:
 def product_integrals(a: FloatArray, b: FloatArray) -> FloatArray:
     """Return the Shapley values of games v(S) = Π_{l∈S} a_l Π_{l∉S} b_l.
 
-    φ_l = ∫₀¹ (a_l − b_l) Π_{m≠l} (b_m + t(a_m − b_m)) dt: where all players come at random times,
-    player l comes at t, and each of the others is there with probability t. The integrand is a
-    polynomial of degree n_players − 1, so that a rule of half as many nodes is exact. Fewer are
-    taken where the values add up to Π a − Π b with them, as they do for smooth kernels of many
-    columns. Factors, and values, are of shape (n_players, ...), of as many games as there are.
+    φ_l = ∫₀¹ (a_l − b_l) Π_{m≠l} (b_m + t(a_m − b_m)) dt: if players are added at uniform random
+    times, player l is added at time t, when each other player is present with probability t. The
+    integrand is a polynomial of degree n_players − 1, so that a quadrature rule with half as many
+    nodes is exact. Fewer nodes are used if the values then add up to Π a − Π b, as for smooth
+    kernels of many columns. Factors and values have the shape (n_players, ...), for any number of
+    games.
     """
     change, total = a - b, a.prod(axis=0) - b.prod(axis=0)
     exact, n = (len(a) + 1) // 2, n_nodes(len(a))
@@ -303,11 +305,11 @@ def product_integrals(a: FloatArray, b: FloatArray) -> FloatArray:
 def sampled_values(
     value: Callable[[NDArray[np.bool_]], FloatArray], n_players: int
 ) -> tuple[FloatArray, bool]:
-    """Return the Shapley values of a game of any form, and whether they are exact.
+    """Return the Shapley values of any game, and whether they are exact.
 
-    Of up to 8 players all subsets are played. Of more, 32 orders are drawn: values are then
-    estimates, but add up whatever the orders are, because each order does. ``value`` is a function
-    of who is present, of shape (n_games, n_players), with results of shape (n_games, n_outputs).
+    With up to 8 players all subsets are evaluated. With more, values are averages over 32 random
+    orders; they add up, because they do so for each order. ``value`` is a function of the presence
+    of players, of shape (n_games, n_players), with results of shape (n_games, n_outputs).
     """
     if n_players <= _ALL_SUBSETS:
         return _all_subsets(value, n_players), True
@@ -315,7 +317,7 @@ def sampled_values(
     drawn = [rng.permutation(n_players) for _ in range(_ORDERS // 2)]
     orders = np.array([order for one in drawn for order in (one, one[::-1])])
     ranks = np.argsort(orders, axis=1)
-    # Who is there when so many have come: (order, how many, player).
+    # Whether a player is present: (order, number of players added, player).
     taken = ranks[:, None, :] < np.arange(n_players + 1)[None, :, None]
     results = value(taken.reshape(-1, n_players)).reshape(len(orders), n_players + 1, -1)
     steps = np.diff(results, axis=1)

@@ -1,4 +1,4 @@
-"""The training rows behind a prediction: those like the row that speak for it, or against it."""
+"""Similar training rows that support or oppose a prediction."""
 
 from __future__ import annotations
 
@@ -14,33 +14,32 @@ from discernel.inspection.explained import Explained, Scoring
 from discernel.kernels.weighted import slices
 from discernel.model.parts import KernelPart
 
-#: Entries of the kernel between some rows and all training rows that are made at a time.
+#: Entries of the kernel between new and training rows computed at a time.
 _BLOCK_ENTRIES = 2**22
 _SIDES = ("for", "against")
 
 
 @dataclass(frozen=True)
 class SimilarRows:
-    """Similar training rows, with their support for or against a prediction.
+    """Similar training rows, with their support for a prediction.
 
     Attributes
     ----------
     indices : ndarray of shape (n_rows, n)
-        Their positions among the training rows; of rows that were learned from in chunks, among the
-        landmarks.
+        Positions among the training rows; among the landmarks if rows were read in chunks.
     similarity : ndarray of shape (n_rows, n)
-        The learned kernel, divided so that it is 1 between a row and itself. Precomputed kernels
-        are as they are: what a new row has with itself is not known.
+        The learned kernel, scaled to 1 between a row and itself. Precomputed kernels are not
+        scaled, because the kernel of a new row with itself is unknown.
     labels : ndarray of shape (n_rows, n) or None
-        Their classes, or numbers; None where the model does not know them.
+        Classes or numeric targets; None if the model does not keep them.
     influence : ndarray of shape (n_rows, n, n_outputs)
-        How much each pushes the score: its coefficient times the kernel, less the mean of the
-        kernel over the training rows. Over all training rows that sums to the score but for a
-        constant. Of two classes, above 0 is towards the second.
+        Contribution of each row to the score: its coefficient times the difference between the
+        kernel and its mean over the training rows. The sum over all training rows is the score up
+        to a constant. With two classes, positive values favour the second class.
     support : ndarray of shape (n_rows, n)
-        How much each speaks for the prediction: its influence on the score of the predicted
-        class, or on the predicted number in the direction in which it differs from the average.
-        Below 0 it speaks against it.
+        Support for the prediction: the influence on the score of the predicted class, or, for a
+        regression, on the prediction in the direction of its difference from the average.
+        Negative values oppose the prediction.
     """
 
     indices: NDArray[np.intp]
@@ -53,26 +52,26 @@ class SimilarRows:
 def similar_rows(clf: Any, X: Any, n: int = 5, *, side: str = "for") -> SimilarRows:
     """Return the similar training rows with the most support for a prediction.
 
-    They answer "because of which rows?": a score is a sum over training rows, each of which pushes
-    it by how much more the row is like it than rows are on average.
+    A score is a sum over training rows. The contribution of a training row depends on how much more
+    similar it is to the new row than to an average row.
 
     Parameters
     ----------
     clf : estimator or Pipeline
-        Fitted, as for `contributions`. A model of low rank keeps landmarks: these are then
-        searched.
+        Fitted, as for `contributions`. For a low-rank model, landmarks are searched instead of
+        training rows.
     X : array-like of shape (n_rows, n_features)
-        Rows.
+        Rows to explain.
     n : int, default=5
-        How many for each.
+        Number of training rows for each of them.
     side : {"for", "against"}, default="for"
-        Whether rows that speak for the prediction come first, or those that speak against it. Where
-        there are fewer than n, others follow: ``support`` says how much each speaks for it.
+        Whether rows that support the prediction come first, or rows that oppose it. If there are
+        fewer than n of them, others follow; see ``support``.
 
     Returns
     -------
     SimilarRows
-        Their positions, similarities, labels, influence and support.
+        Positions, similarities, labels, influence and support.
 
     Examples
     --------
@@ -96,14 +95,14 @@ def similar_rows(clf: Any, X: Any, n: int = 5, *, side: str = "for") -> SimilarR
     similarity, support = np.empty((2, *found.shape))
     influence = np.empty((*found.shape, coef.shape[1]))
     here, there, sign = np.ones(n_rows(rows)), np.ones(m), 1.0 if side == "for" else -1.0
-    if part.rows is not None:  # the roots of what rows have with themselves
+    if part.rows is not None:  # square roots of the kernel between a row and itself
         kernel = part.kernel
         here, there = (np.sqrt(np.maximum(kernel.diagonal(X), 0.0)) for X in (rows, part.rows))
     for block in slices(slice(0, n_rows(rows)), max(1, _BLOCK_ENTRIES // m)):
         values = part.values(rows[block])
         more = values - means
         towards = more * (_directions(scoring, more @ coef, rows[block]) @ coef.T)
-        # First those that a row is like; that it is unlike others is no row to show.
+        # Rows of above-average similarity; dissimilar rows contribute, but explain little.
         order = np.argsort(-sign * np.where(more > 0, towards, 0.0), axis=1, kind="stable")[:, :n]
         size = np.take_along_axis(here[block, None] * there, order, axis=1)
         chosen = np.take_along_axis(values, order, axis=1)
@@ -122,17 +121,17 @@ def similar_rows(clf: Any, X: Any, n: int = 5, *, side: str = "for") -> SimilarR
 
 
 def _kept_rows(scoring: Scoring) -> tuple[KernelPart, FloatArray]:
-    """Return the kernel at the rows that a model keeps, and its means over the training rows."""
+    """Return the part of the kept rows, and the means of its kernel over training rows."""
     part: Any
     part, *others = scoring.parts
     if others or part.features is not None:
         raise InvalidInputError(
-            "Similar rows need a model that keeps training rows. This one, of bank='lowrank' "
-            "with kernels that were given, keeps other landmarks for each kernel. Fit with "
-            "bank='auto' or another bank, or with kernels='auto'."
+            "Similar rows need a model that keeps training rows. A model with bank='lowrank' and "
+            "given kernels keeps different landmarks for each kernel. Fit with bank='auto' or "
+            "another bank, or with kernels='auto'."
         )
     if part.centered:
-        combined: Any = scoring.combined  # features have no centred parts
+        combined: Any = scoring.combined  # centred parts are kernels, not features
         return part, combined.centering.row_means
     if part.rows is None:
         return part, np.zeros(len(part.coef))
@@ -141,9 +140,9 @@ def _kept_rows(scoring: Scoring) -> tuple[KernelPart, FloatArray]:
 
 
 def _directions(scoring: Scoring, above: FloatArray, X: Any) -> FloatArray:
-    """Return factors, per row, that turn scores into the score of its prediction.
+    """Return, per row, the factors of the outputs in the score of the prediction.
 
-    Of numbers, by how far scores are ``above`` the average.
+    For a regression, the sign of the difference of the prediction from the average, ``above``.
     """
     if scoring.classes is None:
         return np.sign(above)

@@ -1,4 +1,4 @@
-"""Weights of sources: how much of each is in a learned kernel, and how that varies."""
+"""Weights of sources in a learned kernel, and their variation over fits."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from discernel.kernels.composites import Named, Restricted
 
 
 def kernel_sources(kernels: Sequence[Kernel]) -> list[str]:
-    """Return the source of each kernel: the columns it was put on with ``.on``, or its matrix.
+    """Return the name of the source of each kernel.
 
-    By the name that ``.on`` was given, or that of the kernel if it is the only one of these
-    columns; else by the columns. A precomputed matrix has the name of its kernel, by default
+    The source of a kernel on columns is named by ``.on``, by the kernel if it is the only kernel on
+    these columns, or by the columns. A precomputed matrix is named by its kernel, by default
     "matrix 0", "matrix 1" and so on.
 
     Parameters
@@ -46,12 +46,12 @@ def _source(kernel: Kernel, found: Restricted | None, shared: Counter[str]) -> s
 
 
 def sum_by(groups: Sequence[str], values: FloatArray) -> tuple[list[str], FloatArray]:
-    """Return the groups, in the order they come in, and the sums of their values.
+    """Return the groups in order of appearance, and the sums of their values.
 
     Parameters
     ----------
     groups : sequence of str
-        What each value belongs to.
+        Group of each value.
     values : ndarray of shape (..., n_values)
         The values.
     """
@@ -65,18 +65,18 @@ def sum_by(groups: Sequence[str], values: FloatArray) -> tuple[list[str], FloatA
 def source_weights(estimator: Any) -> dict[str, float]:
     """Return the weight of each source: the sum of the weights of its kernels.
 
-    Weights are over normalised kernels. They say how much of a source is in the learned kernel,
-    not how much the source is worth: see the guide.
+    Weights refer to normalized kernels. They say how much of a source is used, not how important it
+    is; see `source_importances`.
 
     Parameters
     ----------
     estimator : estimator or Pipeline
-        Fitted, of discernel; of a pipeline, the last step that learned a kernel.
+        Fitted estimator of discernel, or a pipeline with one.
 
     Returns
     -------
     dict of str to float
-        By source, in the order of the kernels.
+        Weight by source, in the order of the kernels.
 
     Examples
     --------
@@ -102,11 +102,11 @@ class SourceWeights:
     Attributes
     ----------
     names : list of str
-        The sources.
+        Names of the sources.
     weights : ndarray of shape (n_fits, n_sources)
-        The weight of each source in each fit.
+        Weight of each source in each fit.
     estimators : list of estimators
-        The fits, for `SourcesDisplay.from_estimators` and `KernelWeightsDisplay.from_estimators`.
+        Fits, for `SourcesDisplay.from_estimators` and `KernelWeightsDisplay.from_estimators`.
     """
 
     names: list[str]
@@ -115,12 +115,12 @@ class SourceWeights:
 
     @property
     def mean(self) -> dict[str, float]:
-        """The mean weight of each source."""
+        """Mean weight of each source."""
         return dict(zip(self.names, self.weights.mean(axis=0).tolist(), strict=True))
 
     @property
     def std(self) -> dict[str, float]:
-        """The standard deviation of the weight of each source over the fits."""
+        """Standard deviation of the weight of each source over the fits."""
         return dict(zip(self.names, self.weights.std(axis=0).tolist(), strict=True))
 
     def __str__(self) -> str:
@@ -131,26 +131,25 @@ class SourceWeights:
 
 
 def weights_spread(estimator: Any, X: Any, y: Any, cv: Any = 5) -> SourceWeights:
-    """Return the variation of source weights over fits that leave out some rows.
+    """Return the variation of source weights over the fits of a cross-validation.
 
-    The estimator is fitted again for every split: that takes ``cv`` times as long as a fit.
+    The estimator is fitted once per split.
 
     Parameters
     ----------
     estimator : estimator or Pipeline
-        Of discernel; it is cloned, and need not be fitted.
+        Estimator of discernel; it is cloned and need not be fitted.
     X : array-like, sparse matrix or dataframe of shape (n_rows, n_columns)
         The rows.
     y : array-like of shape (n_rows,)
         The labels.
     cv : int, splitter or iterable, default=5
-        The splits, as scikit-learn's ``cross_validate`` takes them; fits are on the training rows
-        of each.
+        Cross-validation splits, as in scikit-learn's ``cross_validate``.
 
     Returns
     -------
     SourceWeights
-        Mean and spread per source; ``print`` shows them.
+        Weights per fit and source; ``print`` shows mean and standard deviation.
 
     Examples
     --------

@@ -1,9 +1,8 @@
-"""Importances of sources, measured on held-out rows, where noise earns nothing.
+"""Importances of sources, measured on held-out rows.
 
-A flexible kernel of a noise source fits the training rows, and has weight for that. So a source is
-judged by what it adds to the score of each training row in the fit to all other rows. How that goes
-with the label of the row is its worth. What noise adds to a row that was left out goes with no
-label: its worth is 0 up to chance.
+A flexible kernel on a noise source can fit the training rows and have a positive weight. Therefore
+the importance of a source is the covariance between labels and the contributions of the source to
+leave-one-out scores. For a noise source it is 0 up to chance.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ from discernel.model.rows import dense, has_columns
 from discernel.programs.least_squares import LeftOutRows
 from discernel.targets import ClassTarget
 
-#: Rows that importances are taken from at most, at least, and the work that decides between them.
+#: Largest and smallest number of rows, and the amount of work that decides between them.
 _MOST_ROWS, _LEAST_ROWS, _WORK = 1500, 200, 2.5e8
-#: Factors of groups and pairs of rows that are made at a time.
+#: Number of factors of groups and pairs of rows computed at a time.
 _SPLIT_ENTRIES = 2**21
 
 
@@ -49,12 +48,11 @@ class SourceImportances:
     names : list of str
         The sources.
     shares : ndarray of shape (n_sources,)
-        Their shares of what all are worth, summing to 1; all 0 where none is worth more than
-        chance.
+        Shares of the total importance, summing to 1; all 0 if no source is better than chance.
     spread : ndarray of shape (n_sources,)
-        The standard error of each share, over rows.
+        Standard error of each share, over rows.
     n_rows : int
-        The rows that were left out, one at a time.
+        Number of rows, each left out once.
     """
 
     names: list[str]
@@ -68,35 +66,34 @@ def source_importances(
 ) -> SourceImportances:
     """Return the importance of each source, measured on held-out rows.
 
-    What a source adds to the score of a training row, in the fit to all other rows, is known in
-    closed form. Its covariance with the class of the row is what the source is worth: 0 where it is
-    within 2.5 standard errors of 0, a little less than measured beyond. Weights of kernels are none
-    of this: a source of noise may have weight, and a source that matters may need little.
+    The contribution of a source to the leave-one-out score of a training row has a closed form. Its
+    covariance with the class of the row is the importance of the source. It is set to 0 within 2.5
+    standard errors of 0, and reduced slightly beyond. Importances are not kernel weights: a noise
+    source may have a positive weight, and an important source a small one.
 
     Parameters
     ----------
     clf : estimator or Pipeline
-        Fitted: `KernelDiscriminant`, `MultipleKernelDiscriminant` or `MultipleKernelRidge`.
+        Fitted `KernelDiscriminant`, `MultipleKernelDiscriminant` or `MultipleKernelRidge`.
     X : array-like of shape (n_rows, n_features), optional
-        The training rows, or precomputed kernels between them. Needed where the model does not
-        keep them: with precomputed kernels, of low rank, or of rows in chunks. At most 1,500 are
-        drawn, fewer where kernels see many groups, which takes some seconds.
+        Training rows, or precomputed kernels between them. Needed if the model does not keep them:
+        with precomputed kernels, low rank, or rows in chunks. At most 1,500 random rows are used,
+        fewer if kernels depend on many groups; this takes some seconds.
     y : array-like of shape (n_rows,), optional
-        Their labels, or numbers.
+        Labels or numeric targets.
     groups : dict of str to columns, optional
-        Sources as groups of columns, as with ``kernels="auto"``; by default what kernels were put
-        on with ``.on``, and each precomputed kernel.
+        Sources as groups of columns, needed with ``kernels="auto"``. By default, kernels on the
+        same columns (``.on``) are a source, and each precomputed kernel is a source.
 
     Returns
     -------
     SourceImportances
-        Names, shares and their spread.
+        Names, shares and standard errors.
 
     Notes
     -----
-    Rows count the same, whatever their weights in training. Weights of kernels, and a metric,
-    were learned from all rows: that a source has any weight at all may be due to the row that is
-    left out, which favours noise by a little.
+    Sample weights are ignored. Kernel weights and column scales were learned from all rows,
+    including the row that is left out, which slightly favours noise.
 
     Examples
     --------
@@ -120,7 +117,7 @@ def source_importances(
 
 
 def _training_rows(explained: Explained, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
-    """Return rows as the kernels take them and their labels, given or kept."""
+    """Return training rows, as input of the kernels, and labels: given or kept."""
     model = explained.model
     if X is not None and y is not None:
         return explained.read(X), np.asarray(y)
@@ -128,8 +125,8 @@ def _training_rows(explained: Explained, X: Any, y: Any) -> tuple[Any, NDArray[A
     labels = model.kept.labels if model.facts.streamed is None else None
     if X is not None or y is not None or kept is None or labels is None:
         raise InvalidInputError(
-            "This model does not keep all that importances of sources are made of. Give the "
-            "training rows and their labels, both: source_importances(clf, X, y)."
+            "This model does not keep its training rows and labels. Pass both: "
+            "source_importances(clf, X, y)."
         )
     return kept, labels
 
@@ -137,7 +134,7 @@ def _training_rows(explained: Explained, X: Any, y: Any) -> tuple[Any, NDArray[A
 def _targets(
     explained: Explained, labels: NDArray[Any], lam: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the fitted targets, class scores or centred numbers, and their ridge."""
+    """Return the fitted targets (class scores or centred numbers) and the ridge of each row."""
     if explained.model.classes is not None:
         target = ClassTarget.from_labels(labels)
         criterion = explained.learner._request().criterion
@@ -148,14 +145,14 @@ def _targets(
 
 @dataclass(frozen=True)
 class _Sources:
-    """The kernels of a model, and the sources that each of them sees."""
+    """The kernels of a model, and the sources that each of them depends on."""
 
     names: list[str]
     kernels: list[Kernel]
     factors: FloatArray
     #: The sources of each kernel.
     seen: list[NDArray[np.intp]]
-    #: The source of each column; of no use where every kernel has one source.
+    #: The source of each column; empty if every kernel has one source.
     group: NDArray[np.intp]
     precomputed: bool
 
@@ -180,13 +177,13 @@ class _Sources:
 
     @property
     def most_rows(self) -> int:
-        """The most rows in reasonable time, which grows with pairs of rows, groups and kernels."""
+        """Largest number of rows within the allowed work."""
         counts = [len(seen) for seen in self.seen if len(seen) > 1]
         work = sum(count * n_nodes(count) for count in counts)
         return int(np.clip(np.sqrt(_WORK / max(1, work)), _LEAST_ROWS, _MOST_ROWS))
 
     def contributions(self, rows: Any, targets: FloatArray, ridge: FloatArray) -> FloatArray:
-        """Return contributions to left-out rows, of shape (n_sources, n_rows, n_outputs)."""
+        """Return contributions to leave-one-out scores, of shape (n_sources, n_rows, n_outputs)."""
         n, gram = n_rows(rows), np.zeros((n_rows(rows), n_rows(rows)))
         for kernel, factor in zip(self.kernels, self.factors, strict=True):
             gram += factor * kernel(rows)
@@ -210,11 +207,11 @@ def _add_product(
     number: float,
     factors: Factors,
 ) -> None:
-    """Add the contributions of groups to the scores of left-out rows, for a product of factors.
+    """Add the contributions of groups to leave-one-out scores, for a product of factors.
 
-    Their Shapley values, each between the value of its factor and the mean over the other rows,
-    each left out too: what is the same for all rows is no contribution, but would go with the
-    label of the row that is left out.
+    Contributions are Shapley values between the value of a factor and its mean over the other rows.
+    Without subtracting that mean, a constant contribution would correlate with the label of the
+    left-out row.
     """
     n = len(coef)
     blocks = slices(slice(0, n), max(1, _SPLIT_ENTRIES // max(1, n * len(groups))))
@@ -225,7 +222,7 @@ def _add_product(
         diagonal[:, rows] = np.diagonal(present[:, :, rows], axis1=1, axis2=2)
     for rows in blocks:
         present = factors(rows)
-        # On the diagonal, the mean is the value itself: a row says nothing of itself.
+        # On the diagonal, the mean is the value itself: a row does not contribute to itself.
         absent = (sums[:, None, :] - present - diagonal[:, None, :]) / (n - 2)
         here = np.arange(rows.start, rows.stop)
         absent[:, here - rows.start, here] = diagonal[:, rows]
@@ -235,7 +232,7 @@ def _add_product(
 
 
 def _shares(names: list[str], added: FloatArray, targets: FloatArray) -> SourceImportances:
-    """Return the shares of sources in the covariance of contributions and targets."""
+    """Return the shares of sources in the covariance between contributions and targets."""
     centered = added - added.mean(axis=1, keepdims=True)
     rows = np.einsum("sic,ic->si", centered, targets - targets.mean(axis=0))
     values, errors, is_clear = worth(rows, np.ones(len(targets)))

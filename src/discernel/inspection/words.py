@@ -1,4 +1,4 @@
-"""Contributions in a few plain lines."""
+"""Texts on contributions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from discernel.exceptions import InvalidInputError
 from discernel.inspection.contributions import Contributions
 from discernel.kernels.columns import is_missing
 
-#: Characters of a text that are shown of a cell.
+#: Largest number of characters of a cell.
 _LONGEST_CELL = 24
 
 
@@ -21,17 +21,16 @@ def explain_in_words(contributions: Contributions, row: int = 0, n: int = 3) -> 
     Parameters
     ----------
     contributions : Contributions
-        What `contributions` returned.
+        Result of `contributions`.
     row : int, default=0
-        Which of its rows.
+        Position of the row.
     n : int, default=3
-        How many columns are named on each side, for and against; sources where there are no
-        columns.
+        Number of columns named for and against the prediction; sources if rows have no columns.
 
     Returns
     -------
     str
-        Lines, of the class that is predicted, or of the number.
+        Lines on the predicted class or number.
 
     Examples
     --------
@@ -53,8 +52,8 @@ def explain_in_words(contributions: Contributions, row: int = 0, n: int = 3) -> 
     """
     score = RowScore.of(contributions, row)
     names, values = score.terms()
-    told, start = score_text(score.value), score_text(score.baseline)
-    lines = [f"{score.kind} {told}{score.whose}; {contributions.compared_with}: {start}"]
+    value, start = score_text(score.value), score_text(score.baseline)
+    lines = [f"{score.kind} {value}{score.suffix}; {contributions.compared_with}: {start}"]
     order = np.argsort(-np.abs(values), kind="stable")
     named = [order[values[order] > 0][:n], order[values[order] < 0][:n]]
     sides = ("for it", "against it") if contributions.classes is not None else ("up", "down")
@@ -72,24 +71,24 @@ def explain_in_words(contributions: Contributions, row: int = 0, n: int = 3) -> 
     return "\n".join(lines)
 
 
-def speaking_rows(side: str, predicted: Any) -> str:
-    """Return a heading for training rows that speak "for" a predicted class, or "against" it."""
-    return f"training rows like it that speak {side} {predicted}"
+def similar_rows_title(side: str, predicted: Any) -> str:
+    """Return a heading for similar training rows that are "for" or "against" a prediction."""
+    return f"similar training rows that {'support' if side == 'for' else 'oppose'} {predicted}"
 
 
 class RowScore(NamedTuple):
-    """The score of a row that is explained: of one class, or of one number.
+    """The explained score of a row, for one class or one numeric target.
 
     Attributes
     ----------
     contributions : Contributions
-        Those of the row and others.
+        Contributions of the row and of others.
     row, output : int
-        The positions of the row and of the score among them.
+        Positions of the row and of the output.
     sign : float
         −1 for the log-odds of the first of two classes, else 1.
-    kind, whose : str
-        What the score is called, and whose it is: "log-odds" and " for 'ill'".
+    kind, suffix : str
+        Kind of the score and its class, such as "log-odds" and " for 'ill'".
     """
 
     contributions: Contributions
@@ -97,13 +96,13 @@ class RowScore(NamedTuple):
     output: int
     sign: float
     kind: str
-    whose: str
+    suffix: str
 
     @classmethod
     def of(cls, contributions: Contributions, row: int, label: Any = None) -> RowScore:
-        """Return the score for a class, by default the predicted one, or raise a clear error.
+        """Return the score for a class, by default the predicted class, or raise an error.
 
-        Of a regression, ``label`` is the position of the target.
+        For a regression, ``label`` is the position of the target.
         """
         scores, classes = contributions.scores, contributions.classes
         if not -len(scores) <= row < len(scores):
@@ -139,7 +138,7 @@ class RowScore(NamedTuple):
     def terms(self, by: str | None = None) -> tuple[list[str], FloatArray]:
         """Return the names of columns with their cells, or of sources, and their contributions.
 
-        ``by`` is "columns" or "sources", by default columns where there are some.
+        ``by`` is "columns" or "sources"; by default columns, or sources if rows have none.
         """
         found = self.contributions
         if by == "sources" or found.columns is None:
@@ -152,7 +151,7 @@ class RowScore(NamedTuple):
 
 
 def cell_text(cell: Any) -> str:
-    """Return a cell in few characters."""
+    """Return a cell as a short text."""
     if is_missing(cell):
         return "missing"
     if isinstance(cell, (bool, np.bool_)):
@@ -168,5 +167,5 @@ def _label(label: Any) -> str:
 
 
 def score_text(value: float, sign: str = "") -> str:
-    """Return a score or a contribution in three digits."""
+    """Return a score or a contribution with three significant digits."""
     return f"{value:{sign}.3g}" if abs(value) < 1000 else f"{value:{sign}.0f}"

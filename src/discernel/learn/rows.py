@@ -121,7 +121,7 @@ class Learning:
         if proposal is not None and len(proposal.dependent):
             rows = proposal.independent(np.arange(n))
             if len(rows):
-                where = "leave-one-out, of rows held out from the metric"
+                where = "leave-one-out on rows that the metric was not learned from"
                 return HeldOutScores(rows, where=where)
         scores, folds = cross_fitted_scores(relearner, fit)
         rows, n_folds = np.flatnonzero(folds >= 0), int(folds.max()) + 1

@@ -228,10 +228,10 @@ def fit_stream(
     counted = np.flatnonzero(~sample.involved[rows])
     held_out = HeldOutScores()
     if sample.involved.any():
-        where = f"leave-one-out, of {len(counted)} drawn rows held out from the kernel"
+        where = "leave-one-out on a random sample of rows that the kernel was not learned from"
         held_out = HeldOutScores(counted, where=where)
     elif len(rows) < state.survey.n_rows:
-        held_out = HeldOutScores(where=f"leave-one-out, of {len(rows)} drawn rows")
+        held_out = HeldOutScores(where="leave-one-out on a random sample of rows")
     at_limit: Limit | None = None
     if fallback is not None:
         held_out, instead = fallback

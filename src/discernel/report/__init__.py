@@ -1,4 +1,4 @@
-"""A fitted model, or records of a comparison, as one self-contained HTML file."""
+"""Reports on fitted models and comparisons, as self-contained HTML files."""
 
 from discernel.compare.report import write_report
 from discernel.report.model import RowExplanation, write_model_report

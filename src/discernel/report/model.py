@@ -1,4 +1,4 @@
-"""A page about one fitted model: what to expect of it, what it looks at, and why."""
+"""The report on one fitted model: expected performance, importances, and how it was learned."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from pathlib import Path
 from typing import Any
 
 from discernel.inspection.facts import model_facts
-from discernel.inspection.words import speaking_rows
+from discernel.inspection.words import similar_rows_title
 from discernel.show.facts import Block, ModelFacts, Origin, Row
-from discernel.show.page import Pages
+from discernel.show.page import PageTemplate
 from discernel.show.words import percent, printable, signed
-from discernel.show.writing import check_place
+from discernel.show.writing import check_writable_path
 
-#: Columns on the first screen, and contributions of a row; the others are summed.
+#: Largest numbers of columns on the first screen, and of contributions; others are summed.
 _MOST_FIRST, _MOST_TERMS = 8, 20
 
 
 @dataclass(frozen=True)
 class RowExplanation:
-    """Explanation of the score of a row, in contributions that add up.
+    """Explanation of the score of a row, as a sum of contributions.
 
     Attributes
     ----------
     row : str
-        What the row is called.
+        Name of the row.
     predicted : str
-        The class it is predicted to have.
+        Predicted class.
     baseline : float
-        The score of a typical row for that class.
+        Score of a typical row for the predicted class.
     contributions : dict of str to float
-        What columns or sources add to it; the sum of all and the baseline is the score.
+        Contributions of columns or sources; baseline plus all contributions is the score.
     probability : float or None
-        That of the predicted class.
+        Probability of the predicted class.
     similar : sequence of (str, str, float, float)
-        Training rows like it: name, class, similarity, and how much each speaks for the
-        prediction; below 0, against it.
+        Similar training rows: name, class, similarity, and support for the prediction (negative
+        if the row opposes it).
     words : str
-        The same in a sentence or two.
+        Explanation in one or two sentences.
     """
 
     row: str
@@ -71,16 +71,16 @@ def write_model_report(
     estimator : MultipleKernelDiscriminant, other estimator of discernel, or Pipeline with one
         Fitted.
     path : str or Path
-        The file to write; its folder must be there.
+        The file to write; its folder must exist.
     title : str, default="A fitted model"
         The title.
     columns : sequence of str, optional
-        What each importance belongs to; those of one name are summed. By default the names of the
-        columns.
+        Column name of each importance; importances with the same name are summed. By default the
+        column names of the training rows.
     origin : Origin, optional
-        Where the model comes from.
+        Origin of the model.
     explanations : sequence of RowExplanation
-        Some rows, explained.
+        Explanations of some rows.
 
     Returns
     -------
@@ -90,9 +90,9 @@ def write_model_report(
     Raises
     ------
     InvalidInputError
-        If the path is a folder or lies in none, or there is no estimator of discernel.
+        If the path is a folder, its folder does not exist, or the estimator is not supported.
     FileWriteError
-        If it cannot be written; what was there is as it was.
+        If the file cannot be written; an existing file is unchanged.
     MissingExtraError
         If Jinja2 is not installed.
 
@@ -109,7 +109,7 @@ def write_model_report(
     >>> "Columns that matter" in page
     True
     """
-    check_place("report", path)
+    check_writable_path("report", path)
     facts = model_facts(estimator, columns=columns, origin=origin)
     return write_facts_report(facts, path, title, explanations)
 
@@ -117,14 +117,14 @@ def write_model_report(
 def write_facts_report(
     facts: ModelFacts, path: str | Path, title: str, explanations: Sequence[RowExplanation] = ()
 ) -> Path:
-    """Write the facts about a model as a page; see `write_model_report`."""
-    page = Pages("model.html.j2")
+    """Write a report on a model from its facts; see `write_model_report`."""
+    page = PageTemplate("model.html.j2")
     parts = {part.id: part for part in facts.blocks()}
     lead, following = parts.pop("data"), parts.pop("next")
     expected = parts.pop("expected", None)
     matters = parts.get("importances") or parts.get("sources")
     if matters is not None and len(matters.rows) <= _MOST_FIRST:
-        del parts[matters.id]  # the first screen has all of it
+        del parts[matters.id]  # the first screen shows the whole table
     named = [(part.id, part.heading) for part in parts.values()]
     rows = [("rows", "Some rows explained")] if explanations else []
     return page.write(
@@ -142,7 +142,7 @@ def write_facts_report(
             {
                 "title": _explained_title(each),
                 "words": printable(each.words),
-                "parts": [part.written() for part in _explained(each)],
+                "parts": [part.escaped() for part in _explained(each)],
             }
             for each in explanations
         ],
@@ -150,21 +150,26 @@ def write_facts_report(
 
 
 def _explained_title(each: RowExplanation) -> str:
-    """Return the title of an explained row: its name and prediction."""
+    """Return the heading of an explained row: its name and prediction."""
     sure = "" if each.probability is None else f", probability {percent(each.probability)} %"
     return printable(f"{each.row}: predicted {each.predicted}{sure}")
 
 
 def _explained(each: RowExplanation) -> Iterator[Block]:
-    """Yield what adds to the score, the largest first, and the training rows behind it."""
+    """Yield tables of contributions, largest first, and of similar training rows."""
     order = sorted(each.contributions.items(), key=lambda item: -abs(item[1]))
     terms = tuple(Row((name, signed(value)), value) for name, value in order)
     part = Block(
-        "contributions", f"contributions to the score of {each.row}", "", terms, ("what", "adds"), 1
+        "contributions",
+        f"contributions to the score of {each.row}",
+        "",
+        terms,
+        ("term", "contribution"),
+        1,
     )
     part = replace(part, noun="contribution", form="{:+z.3f}").shortened(_MOST_TERMS)
-    first = Row(("a typical row", signed(each.baseline)))
-    last = Row(("score of the row", signed(each.score)), stands_out=True)
+    first = Row(("typical row", signed(each.baseline)))
+    last = Row(("score of the row", signed(each.score)), is_highlighted=True)
     yield replace(part, rows=(first, *part.rows, last))
     for side, sign in (("for", 1.0), ("against", -1.0)):
         found = [
@@ -173,5 +178,7 @@ def _explained(each: RowExplanation) -> Iterator[Block]:
             if sign * support > 0
         ]
         if found:
-            header = ("row", "similarity", "adds to the score", "class")
-            yield Block("similar", speaking_rows(side, each.predicted), "", tuple(found), header, 2)
+            header = ("row", "similarity", "contribution", "class")
+            yield Block(
+                "similar", similar_rows_title(side, each.predicted), "", tuple(found), header, 2
+            )

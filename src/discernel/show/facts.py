@@ -16,12 +16,14 @@ from json import loads
 from platform import python_version
 from typing import Any
 
-from discernel.show.words import format_number, percent, plural, written
+from discernel.show.words import escaped, format_number, join, percent, plural
 
-#: Classes that are listed with their rows, and at most so many that a table of errors has.
+#: Largest numbers of classes listed with their rows, and of classes in a confusion matrix.
 _MOST_CLASSES, _MOST_CONFUSED = 8, 20
-#: So many kernels have bars even if all have the same weight.
+#: Up to this number, kernels are listed even if all have the same weight.
 _FEW_KERNELS = 3
+#: Readable names of the links that probabilities are mixed from.
+_LINKS = {"gaussian": "Gaussian classes", "logistic": "logistic regression"}
 _WEIGHTS = "how much of each kernel is used, not how much its columns matter"
 
 
@@ -30,11 +32,11 @@ _WEIGHTS = "how much of each kernel is used, not how much its columns matter"
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table: its texts, the value of its bar, and whether it stands out."""
+    """A row of a table: its texts, the value of its bar, and whether it is highlighted."""
 
     cells: tuple[str, ...]
     value: float | None = None
-    stands_out: bool = False
+    is_highlighted: bool = False
 
 
 @dataclass(frozen=True)
@@ -44,23 +46,23 @@ class Block:
     Attributes
     ----------
     id : str
-        A short name, for links.
+        Identifier, used in links.
     title : str
-        The subject.
+        Title.
     aside : str
-        How to read it.
+        Note on how to read the table.
     rows : tuple of Row
-        Names first, then numbers, then words.
+        Rows; cells are a name, then numbers, then texts.
     header : tuple of str
-        What stands above the cells; empty for none.
+        Column headings; empty for none.
     n_numbers : int
-        How many cells after the name are numbers.
+        Number of numeric cells after the name.
     noun : str
-        What a row is about: a column, a kernel. Rows beyond a limit are summed; empty: never.
+        What a row stands for, such as "column". With a noun, `shortened` sums rows beyond a limit.
     form : str
-        How a sum of values is written.
+        Format of a sum of values.
     sentences : tuple of str
-        What follows.
+        Sentences below the table.
     """
 
     id: str
@@ -75,22 +77,22 @@ class Block:
 
     @property
     def heading(self) -> str:
-        """The title as a page has it: with a capital, unless it is a name."""
+        """The title with a capital letter, unless the block has no id and its title is a name."""
         return self.title[:1].upper() + self.title[1:] if self.id else self.title
 
     @property
     def largest(self) -> float:
-        """The largest absolute value, which has the longest bar; 0 without bars."""
+        """The largest absolute value of a bar; 0 without bars."""
         return max((abs(row.value) for row in self.rows if row.value is not None), default=0.0)
 
-    def written(self) -> Block:
-        """Return the block with control characters written out."""
-        rows = tuple(replace(row, cells=written(row.cells)) for row in self.rows)
+    def escaped(self) -> Block:
+        """Return the block with control characters escaped."""
+        rows = tuple(replace(row, cells=escaped(row.cells)) for row in self.rows)
         names = ("title", "aside", "header", "sentences")
-        return replace(self, rows=rows, **{name: written(getattr(self, name)) for name in names})
+        return replace(self, rows=rows, **{name: escaped(getattr(self, name)) for name in names})
 
     def shortened(self, most: int) -> Block:
-        """Return the block with at most so many rows, and one for the sum of the others."""
+        """Return the block with at most ``most`` rows, plus one row with the sum of the others."""
         if not self.noun or len(self.rows) <= most:
             return self
         rest = sum(row.value or 0.0 for row in self.rows[most:])
@@ -111,30 +113,30 @@ def versions_here() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Origin:
-    """The origin of a model, or of the results of a comparison: data, command and versions.
+    """Origin of a model or of the results of a comparison: data, command and versions.
 
     Attributes
     ----------
     source : str
-        The file or data set; empty where that is not known.
+        File or data set; empty if unknown.
     digest : str
-        The digest of the content of the file; empty where there is none.
+        Digest of the file's content; empty without a file.
     command : str
-        The command that was run; empty where there was none.
+        Command line; empty if there was none.
     created : str
-        When, in UTC.
+        Time of creation, in UTC.
     target : str
-        The column with the classes; empty where the data are no file.
+        Target column; empty without a file.
     versions : dict of str to str
-        Those of discernel, Python and what they compute with.
+        Versions of discernel, Python and the numerical libraries.
     class_counts : dict of str to int
-        Rows of each class.
+        Number of rows per class.
     columns : dict of str to str
         How each column of the file was used.
     identifiers : tuple of str
-        Columns that were left out because they number or name the rows.
+        Columns that were dropped because they identify rows.
     notes : tuple of str
-        How the file was read, what was changed, and what was left out.
+        Notes on how the file was read, and on changed or dropped columns.
     """
 
     source: str = ""
@@ -150,7 +152,7 @@ class Origin:
 
     @property
     def n_rows(self) -> int:
-        """The rows of all classes."""
+        """Total number of rows."""
         return sum(self.class_counts.values())
 
     @property
@@ -159,30 +161,31 @@ class Origin:
         return ", ".join(f"{name} {number}" for name, number in self.versions.items())
 
     def blocks(self) -> list[Block]:
-        """Return where it comes from and how each column was used; nothing where no source is."""
+        """Return tables of the origin and of how each column was used; none without a source."""
         if not self.source:
             return []
         digest = self.digest and f"{self.digest} (first 16 digits of SHA-256)"
         facts = [
             ("data", self.source),
-            ("digest of the content", digest),
-            ("column with the classes", self.target),
+            ("digest of the file", digest),
+            ("target column", self.target),
             ("command", self.command),
             ("written", self.created),
             ("versions", self.versions_text),
         ]
-        found = [Block("origin", "where it comes from", rows=_pairs(facts))]
+        found = [Block("origin", "origin", rows=_pairs(facts))]
         if self.columns:
             header, rows = ("column", "use"), _pairs(list(self.columns.items()))
             found.append(Block("columns", "how each column was used", "", rows, header))
-        return [block.written() for block in found]
+        return [block.escaped() for block in found]
 
 
 @dataclass(frozen=True)
 class ImportanceFacts:
-    """The importance of a column, its share in the loss without columns, and the standard error.
+    """The importance of a column, as a share of all importances, and its standard error.
 
-    Of a column that became several features, both are sums: the error is at most that.
+    For a column that is encoded as several features, both are sums over the features; the sum of
+    standard errors is an upper bound.
     """
 
     column: str
@@ -193,7 +196,7 @@ class ImportanceFacts:
 
 @dataclass(frozen=True)
 class SourceFacts:
-    """The weight of all kernels of a source, and the importance of the source to held-out rows."""
+    """The total kernel weight of a source, and its importance for held-out rows."""
 
     source: str
     weight: float
@@ -203,7 +206,7 @@ class SourceFacts:
 
 @dataclass(frozen=True)
 class CandidateFacts:
-    """A candidate of the default, the log-loss or squared error of held-out rows, and λ."""
+    """A candidate of the default: λ, and log-loss or squared error on held-out rows."""
 
     name: str
     regularization: float
@@ -216,7 +219,7 @@ class CandidateFacts:
 
 @dataclass(frozen=True)
 class ExpectedFacts:
-    """Expected scores of new rows: accuracy and log-loss of classes, R² and error of numbers."""
+    """Expected performance on new rows: accuracy and log-loss, or R² and error of a regression."""
 
     n_rows: int
     where: str
@@ -235,23 +238,23 @@ class LearnedFacts:
     Attributes
     ----------
     kernels : dict of str to float
-        The weight of each kernel.
+        Weight of each kernel.
     candidates : tuple of CandidateFacts
-        What ``"auto"`` chose from, the chosen one first.
+        Candidates of ``"auto"``, the chosen one first.
     why_chosen : str
-        Why it is the first.
+        Reason for the choice.
     criterion, solver, status : str
-        What it was learned by, the algorithm that ran, and how it ended.
+        Criterion, solver, and status of the solver.
     n_iter : int
-        Its iterations.
+        Number of iterations.
     regularization : float
         λ.
     regularization_note : str
-        What to make of a λ at the limit of those considered.
+        Advice if λ is at the limit of the values tried.
     gap : float or None
-        The certified relative gap.
+        Certified relative gap.
     certificate : str
-        What is certified, in a sentence.
+        Sentence on what is certified.
     """
 
     kernels: Mapping[str, float]
@@ -268,12 +271,12 @@ class LearnedFacts:
 
     @property
     def _is_regression(self) -> bool:
-        """Whether numbers are predicted; False where that is not known."""
+        """Whether the model is a regression; False if unknown."""
         return False
 
     def blocks(self) -> list[Block]:
-        """Return all blocks, in order."""
-        return [block.written() for block in self._blocks()]
+        """Return all tables, in order."""
+        return [block.escaped() for block in self._blocks()]
 
     def _blocks(self) -> list[Block]:
         return [*self._tried(), self._kernels(), self._learning()]
@@ -282,13 +285,13 @@ class LearnedFacts:
         if not self.candidates:
             return []
         by_folds = self.candidates[0].pull is None
-        aside, sentences = "each row predicted without itself", [self.why_chosen]
+        aside, sentences = "leave-one-out predictions", [self.why_chosen]
         if by_folds:
             aside = "on held-out rows; scaled: more important columns count more"
         elif self._is_regression:
-            sentences.append("R² is that of held-out rows: 0 is that of knowing nothing.")
+            sentences.append("R² on held-out rows: 0 for predicting the mean.")
         else:
-            sentences.append("Squared error of the class scores: 1 is that of knowing nothing.")
+            sentences.append("Squared error of the class scores: 1 for a constant prediction.")
         return [
             Block(
                 "candidates",
@@ -302,7 +305,7 @@ class LearnedFacts:
         ]
 
     def _measures(self, candidate: CandidateFacts) -> dict[str, str]:
-        """Return the measures of a candidate, with numbers as text."""
+        """Return the measures of a candidate, by heading, as text."""
         error = candidate.squared_error
         found = {
             "log-loss": candidate.log_loss is not None and f"{candidate.log_loss:z.3f}",
@@ -317,7 +320,7 @@ class LearnedFacts:
         is_chosen = candidate is self.candidates[0]
         numbers = (*self._measures(candidate).values(), format_number(candidate.regularization))
         mark = "← chosen" if is_chosen else ""
-        return Row((candidate.name, *numbers, mark), stands_out=is_chosen)
+        return Row((candidate.name, *numbers, mark), is_highlighted=is_chosen)
 
     def _kernels(self) -> Block:
         ranked = sorted(self.kernels.items(), key=lambda pair: -pair[1])
@@ -349,40 +352,40 @@ class LearnedFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelFacts(LearnedFacts):
-    """Facts about a fitted model, as plain data; `as_plain` gives them for JSON.
+    """Facts about a fitted model, as plain data; `as_plain` converts them for JSON.
 
     Attributes
     ----------
     format : int
-        Raised with every change that a reader of the JSON would notice.
+        Version of the JSON format, increased with every incompatible change.
     name, target : str
-        What the model was fitted to, and what it predicts.
+        Names of the data and of the target.
     estimator : str
-        The name of its class.
+        Class name of the estimator.
     n_rows : int or None
-        The rows that it was fitted to, where a model knows.
+        Number of training rows, if known.
     n_columns : int or None
-        Their columns, where they have any.
+        Number of columns; None for precomputed kernels.
     classes : dict of str to int
-        Rows of each class; empty where numbers are predicted.
+        Number of rows per class; empty for a regression.
     expected : ExpectedFacts or None
-        What to expect of new rows.
+        Expected performance on new rows.
     links : dict of str to float
-        The weights of the links that probabilities are mixed from.
+        Weights of the links in the mixture that gives probabilities.
     majority : dict
-        The largest class, its share, and the log-loss of knowing the shares only.
+        The largest class, its share, and the log-loss of predicting class shares.
     importances : tuple of ImportanceFacts
-        The columns, the most important first.
+        Columns, most important first.
     sources : tuple of SourceFacts
-        The sources, where there are several.
+        Sources, if there are several.
     confusion : dict of str to tuple of float
-        Left-out rows of each class by the class that was predicted, in the same order.
+        Confusion matrix of held-out rows: counts per predicted class, by true class.
     plan : tuple of str
-        The stages of the fit.
+        Stages of the fit.
     sample : str
-        What the kernel was learned on, where rows were read in chunks.
+        Description of the sample the kernel was learned on, if rows were read in chunks.
     origin : Origin
-        Where the model comes from: data, versions, and how each column was used.
+        Origin of the model: data, versions, and how each column was used.
     """
 
     format: int = 1
@@ -403,7 +406,7 @@ class ModelFacts(LearnedFacts):
     origin: Origin = field(default_factory=Origin)
 
     def as_plain(self) -> dict[str, Any]:
-        """Return dictionaries, lists, texts and numbers, as `facts_schema` describes them."""
+        """Return the facts as JSON types; `facts_schema` returns their schema."""
         return asdict(self)
 
     @property
@@ -416,10 +419,10 @@ class ModelFacts(LearnedFacts):
         return [*found, *super()._blocks(), *self.origin.blocks(), self._next()]
 
     def _matters(self) -> list[Block]:
-        """Return the importances of columns and sources, as far as they are known."""
+        """Return tables of column and source importances, if known."""
         found = []
         if self.importances:
-            aside = "share of what predictions lose without them, ± standard error"
+            aside = "share of the loss increase when a column is shuffled, ± standard error"
             block = importance_block("columns that matter", self.importances, aside)
             found.append(replace(block, id="importances"))
         if self.sources:
@@ -427,7 +430,7 @@ class ModelFacts(LearnedFacts):
             rows = tuple(_source_row(each, known) for each in self.sources)
             aside = "weight: how much of the kernels of each is used"
             if known:
-                aside = "worth: share of what held-out rows lose without it, ± standard error"
+                aside = "worth: share in the prediction of held-out rows, ± standard error"
             names = ("source", *(["worth"] if known else []), "weight")
             found.append(Block("sources", "sources", aside, rows, names, 1 + known))
         return found
@@ -441,10 +444,10 @@ class ModelFacts(LearnedFacts):
         ]
         total = sum(self.classes.values())
         ranked = sorted(self.classes.items(), key=lambda pair: -pair[1])
-        named = [f"{name} {n:,} ({100 * n / total:.0f} %)" for name, n in ranked]
+        named = [f"{name}: {n:,} ({100 * n / total:.0f} %)" for name, n in ranked]
         rest = len(named) - _MOST_CLASSES
         counts = ", ".join(named[:_MOST_CLASSES]) + (f" and {rest} more" if rest > 0 else "")
-        said = [*self.origin.notes, f"{self.target or 'classes'}: {counts}"]
+        said = [*self.origin.notes, f"rows per class of {self.target or 'y'}: {counts}"]
         return Block(
             "data",
             self.name,
@@ -461,10 +464,10 @@ class ModelFacts(LearnedFacts):
             detail = f"95 % interval {percent(found.low)} to {percent(found.high)}"
             rows.append(("accuracy", f"{percent(found.accuracy)} %", detail))
         if majority:
-            detail = f"accuracy of always {majority['class']!r}"
-            rows.append(("without a model", f"{percent(majority['share'])} %", detail))
+            detail = f"accuracy of always predicting {majority['class']!r}"
+            rows.append(("baseline", f"{percent(majority['share'])} %", detail))
         if found.log_loss is not None:
-            known = f"; class sizes alone: {majority['log_loss']:z.3f}" if majority else ""
+            known = f"; class shares: {majority['log_loss']:z.3f}" if majority else ""
             rows.append(("log-loss", f"{found.log_loss:z.3f}", f"smaller is better{known}"))
         if found.r2 is not None:
             rows.append(("R²", f"{found.r2:z.3f}", "1 is perfect, 0 is predicting the mean"))
@@ -473,18 +476,21 @@ class ModelFacts(LearnedFacts):
             rows.append(("typical error", f"{found.rmse:.4g}", detail))
             if found.r2 < 1.0:
                 mean = found.rmse / math.sqrt(1.0 - found.r2)
-                rows.append(("without a model", f"{mean:.4g}", "typical error of the mean"))
+                rows.append(("baseline", f"{mean:.4g}", "typical error of predicting the mean"))
         aside = f"on {found.n_rows:,} rows, {found.where}"
         made = tuple(Row(each) for each in rows)
-        return [Block("expected", "expected of new rows", aside, made, n_numbers=1)]
+        return [Block("expected", "expected on new rows", aside, made, n_numbers=1)]
 
     def _mixture(self) -> list[Block]:
-        """Return how probabilities are made, where several links are mixed."""
+        """Return the mixture of links behind probabilities, if there are several."""
         total = sum(self.links.values())
         if len(self.links) < 2 or not total:
             return []
-        shares = [f"{name} {percent(weight / total)} %" for name, weight in self.links.items()]
-        return [Block("links", "probabilities", f"a mixture of {', '.join(shares)}")]
+        shares = [
+            f"{_LINKS.get(name, name)} ({percent(weight / total)} %)"
+            for name, weight in self.links.items()
+        ]
+        return [Block("links", "probabilities", f"a mixture of {join(shares)}")]
 
     def _confusion(self) -> list[Block]:
         if not 0 < len(self.confusion) <= _MOST_CONFUSED:
@@ -494,17 +500,16 @@ class ModelFacts(LearnedFacts):
             right = percent(counts[i] / sum(counts)) if sum(counts) else "–"
             rows.append(Row((name, *(f"{number:,.6g}" for number in counts), right)))
         aside = "held-out rows by true class (down) and predicted class (across)"
-        header = ("true class", *self.confusion, "right %")
-        title = "right and wrong by class"
-        return [Block("confusion", title, aside, tuple(rows), header, len(rows) + 1)]
+        header = ("true class", *self.confusion, "recall %")
+        return [Block("confusion", "confusion matrix", aside, tuple(rows), header, len(rows) + 1)]
 
     def _next(self) -> Block:
-        """Return advice, which depends on how good the model is."""
+        """Return advice that depends on the model's performance."""
         found, share, steps = self.expected, self.majority.get("share", 0.0), []
         if found is not None and found.low is not None and found.low <= share:
-            steps.append("It may know no more than the class sizes: look for other columns.")
+            steps.append("It may be no better than the class shares: look for other columns.")
         if found is not None and found.r2 is not None and found.r2 <= 0.05:
-            steps.append("It knows little more than the mean: look for other columns.")
+            steps.append("It is little better than predicting the mean: look for other columns.")
         if self.regularization_note:
             steps.append(self.regularization_note)
         weak = [each.column for each in self.importances if each.importance <= each.std]
@@ -520,23 +525,25 @@ class ModelFacts(LearnedFacts):
 
     def _computed(self) -> list[tuple[str, str]]:
         stages = [(f"stage {i}", stage) for i, stage in enumerate(self.plan, start=1)]
-        versions = "" if self.origin.source else self.origin.versions_text  # which it says itself
+        versions = (
+            "" if self.origin.source else self.origin.versions_text
+        )  # the origin table has them
         return [*stages, ("versions", versions)]
 
 
 def importance_block(
     title: str, columns: Sequence[ImportanceFacts], aside: str = "", spread: str = "error"
 ) -> Block:
-    """Return how much columns matter, as bars.
+    """Return a table of column importances, with bars.
 
     Parameters
     ----------
     title, aside : str
-        Those of the block.
+        Title and note of the table.
     columns : sequence of ImportanceFacts
-        The most important first.
+        Columns, most important first.
     spread : str, default="error"
-        What follows the ± in a cell.
+        Name of the number after ±, for the heading.
     """
     rows = []
     for each in columns:

@@ -1,7 +1,7 @@
 """Blocks as HTML for notebooks.
 
-Text takes the colour of the notebook, and bars one that is seen on light and on dark ground, so
-that no theme needs to be known.
+Text inherits the colour of the notebook, and the colour of bars is visible on light and dark
+backgrounds, so that every theme works.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from html import escape
 
 from discernel.show.facts import Block, Row
 
-#: Rows of a table; the others are summed.
+#: Largest number of rows of a table; the others are summed.
 _MOST_ROWS = 10
-#: What is seen before anything is unfolded.
+#: Blocks that are not folded.
 _OPEN = ("data", "expected", "importances", "sources")
 _STYLE = (
     ".discernel{color:inherit;font:13px/1.45 system-ui,sans-serif;max-width:60em;margin:.5em 0}"
@@ -32,12 +32,12 @@ _STYLE = (
 
 
 def notebook_html(blocks: Sequence[Block]) -> str:
-    """Return blocks as one piece of HTML, details to be unfolded, with the style that they need.
+    """Return blocks as HTML with its style; details are folded.
 
     Parameters
     ----------
     blocks : sequence of Block
-        From the top.
+        Blocks in order.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def _part(block: Block) -> str:
 
 
 def _header(block: Block) -> str:
-    if not any(block.header[2:]):  # of two columns, the title says enough
+    if not any(block.header[2:]):  # tables of two columns need no header
         return ""
     cells = "".join(
         f"<th{_kind(i, block)}>{escape(text)}</th>" for i, text in enumerate(block.header)

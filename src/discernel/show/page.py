@@ -1,4 +1,4 @@
-"""Pages: one HTML file each, which needs no other and no network."""
+"""HTML pages as single files that need no network."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from discernel.exceptions import missing_extra
 from discernel.show.writing import write_file
 
 
-class Pages:
-    """A template, with the style, script and Content-Security-Policy of every page.
+class PageTemplate:
+    """A page template with the common style, script and Content-Security-Policy.
 
     Parameters
     ----------
     name : str
-        The file of the template.
+        File name of the template.
     """
 
     def __init__(self, name: str) -> None:
@@ -37,7 +37,7 @@ class Pages:
         self._template = environment.get_template(name)
 
     def write(self, path: str | Path, **values: Any) -> Path:
-        """Write a page whole or not at all, and return its path."""
+        """Render the template, write the page atomically, and return its path."""
         style, script = _text("report.css"), _text("report.js")
         policy = (
             f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "

@@ -1,7 +1,8 @@
-"""Matplotlib figures as SVG that lies within a page and takes its colours and its font.
+"""Matplotlib figures as inline SVG with the colours and the font of the page.
 
-Colours become CSS variables, so one drawing serves light, dark and print. Style attributes become
-presentation attributes, because the Content-Security-Policy of the page forbids the former.
+Colours become CSS variables, so that one figure works in light mode, dark mode and print. Style
+attributes become presentation attributes, because the Content-Security-Policy of the page forbids
+the former.
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ from xml.etree import ElementTree
 
 from discernel.exceptions import missing_extra
 
-#: What is drawn in each colour stands in the style sheet as --series-1, --series-2, ...
+#: Colours of series; the style sheet has them as --series-1, --series-2, ...
 PALETTE = ("#0072b2", "#c8500a", "#00805e", "#b0478a", "#946300", "#5a4fcf")
-#: Text and lines, and what lies behind them: no colour of a display.
+#: Colours of text and background, which no display uses otherwise.
 _INK, _PAPER = "#010203", "#fdfeff"
 _VARIABLES = {color: f"var(--series-{i})" for i, color in enumerate(PALETTE, start=1)} | {
     _INK: "var(--ink)",
     _PAPER: "var(--paper)",
-    "#888888": "var(--muted)",  # what displays draw lines of no name in
+    "#888888": "var(--muted)",  # unnamed lines in displays
 }
-#: Inches; at 390 pixels a page shows text of 11 points at about its size.
+#: Width in inches; text of 11 points keeps about its size on a page of 390 pixels.
 WIDTH = 5.0
 _SETTINGS: dict[Any, Any] = {
     "axes.edgecolor": _INK,
@@ -38,7 +39,7 @@ _SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "discernel",
     "text.color": _INK,
-    "text.parse_math": False,  # names are anybody's: a dollar sign is a dollar sign
+    "text.parse_math": False,  # names may contain dollar signs
     "xtick.color": _INK,
     "ytick.color": _INK,
 }
@@ -47,20 +48,20 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """Set the options of matplotlib that `to_svg` relies on."""
+    """Set the matplotlib options that `to_svg` needs."""
     try:
         import matplotlib as mpl
     except ImportError as error:
         raise missing_extra("A report needs matplotlib", "app") from error
     with mpl.rc_context():
-        mpl.rcdefaults()  # a report looks the same whatever style is in use
+        mpl.rcdefaults()  # independent of the user's style
         mpl.rcParams.update(_SETTINGS)
         mpl.rcParams["axes.prop_cycle"] = f"cycler(color={PALETTE})"
         yield
 
 
 def new_figure(height: float, n_panels: int = 1) -> list[Any]:
-    """Return axes one below the other on a new figure, which pyplot knows nothing of."""
+    """Return axes, one below the other, on a new figure that pyplot does not manage."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
@@ -75,7 +76,7 @@ def to_svg(figure: Any, prefix: str) -> str:
     figure : Figure
         Drawn within `drawing`.
     prefix : str
-        What ids begin with: those of two figures on a page must differ.
+        Prefix of ids, unique on the page.
     """
     for ax in figure.axes:
         _write_powers(ax)
@@ -98,7 +99,7 @@ def to_svg(figure: Any, prefix: str) -> str:
 
 
 def _write_powers(ax: Any) -> None:
-    """Write the powers of ten of logarithmic axes in plain text."""
+    """Format powers of ten on logarithmic axes as plain text."""
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
     for axis, scale in ((ax.xaxis, ax.get_xscale()), (ax.yaxis, ax.get_yscale())):
@@ -107,7 +108,7 @@ def _write_powers(ax: Any) -> None:
             axis.set_major_formatter(FuncFormatter(_power))
             if high > 20.0 * low:
                 axis.set_minor_formatter(NullFormatter())
-            else:  # so short that there may be no power of ten on it
+            else:  # the axis may contain no power of ten
                 axis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:.2g}"))
 
 
@@ -119,7 +120,7 @@ def _power(value: float, _: Any = None) -> str:
 
 
 def _simplify(element: ElementTree.Element) -> None:
-    """Turn the style of an element into attributes, its colours into variables."""
+    """Convert the style of an element to attributes, and its colours to CSS variables."""
     style = element.attrib.pop("style", "")
     for part in filter(None, (part.strip() for part in style.split(";"))):
         name, _, value = (text.strip() for text in part.partition(":"))
@@ -140,7 +141,7 @@ def _shorten(number: re.Match[str]) -> str:
 
 
 def _rename(root: ElementTree.Element, prefix: str) -> None:
-    """Keep the ids that something points to, and make them the page's only ones."""
+    """Keep only ids that are referenced, and add a prefix to them."""
     pointers = re.compile(r"url\(#(.+?)\)|^#(.+)$")
     names: dict[str, str] = {}
     for element in root.iter():

@@ -13,7 +13,7 @@ from discernel.show.facts import Block, Row
 from discernel.show.words import one_line
 
 _BAR = 24
-#: Rows of a table whose other rows are summed, and of one whose rows are listed.
+#: Largest numbers of rows, if the other rows are summed, and if they are not.
 _MOST_ROWS, _MOST_LISTED = 10, 40
 _INDENT = 2
 
@@ -26,9 +26,9 @@ def print_blocks(console: Console, blocks: Sequence[Block], without: Collection[
     console : Console
         The terminal.
     blocks : sequence of Block
-        As `ModelFacts.blocks` returns them.
+        Blocks, such as those of `ModelFacts.blocks`.
     without : collection of str
-        Blocks that are left out, by their ids.
+        Ids of blocks to omit.
     """
     for i, block in enumerate(each for each in blocks if each.id not in without):
         print_heading(console, block.title, block.aside, first=i == 0)
@@ -39,7 +39,7 @@ def print_blocks(console: Console, blocks: Sequence[Block], without: Collection[
 
 
 def print_heading(console: Console, words: str, aside: str = "", *, first: bool = False) -> None:
-    """Print the title of a block and, beside it or below, how to read it."""
+    """Print a title and a note, on one line if there is space."""
     title, rest = Text(one_line(words), style="bold"), Text(one_line(aside), style="dim")
     if not first:
         console.print()
@@ -56,18 +56,18 @@ def say(console: Console, words: str, style: str = "", indent: int = _INDENT) ->
 
 
 def indented(console: Console, what: RenderableType, indent: int = _INDENT) -> None:
-    """Print anything, indented."""
+    """Print a renderable, indented."""
     console.print(Padding(what, (0, 0, 0, indent)))
 
 
 def bar(share: float, length: int = _BAR) -> Text:
-    """Return a bar, of full length for 1, in another colour below 0."""
+    """Return a bar for a share of the full length; negative shares have another colour."""
     drawn = "█" * round(length * min(1.0, abs(share)))
     return Text(drawn, style="cyan" if share >= 0 else "red")
 
 
 def plain_table(*columns: str | Text, header: bool = True) -> Table:
-    """Return an empty table. Columns marked with > are of numbers, with ~ of words to be folded."""
+    """Return an empty table; ">" marks columns of numbers, "~" columns of text that may wrap."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=header)
     for column in columns:
         mark = str(column)[:1]
@@ -89,6 +89,6 @@ def _table(block: Block) -> Table:
 
 
 def _cells(row: Row, largest: float) -> list[Text]:
-    style = "bold" if row.stands_out else ""
+    style = "bold" if row.is_highlighted else ""
     cells = [Text(one_line(text), style=style) for text in row.cells]
     return cells if row.value is None else [*cells, bar(row.value / (largest or 1.0))]

@@ -1,4 +1,4 @@
-"""Numbers, names and lists as text: the same on a terminal, in a notebook and on a page."""
+"""Numbers, names and lists as text, the same on terminals, in notebooks and on pages."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 _MOST_NAMES = 10
 _NUMERALS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-#: Moves the cursor, rings, turns text round, or may not stand in XML; not the end of a line.
+#: Characters that control a terminal or the text direction, or are invalid in XML; not \n.
 _CONTROL = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
-#: How the weights of a candidate were found, where its own name says too little.
+#: Readable names of candidates of the default.
 _CANDIDATES = {
     "average": "equal weights",
     "likelihood": "equal weights",
@@ -22,17 +22,17 @@ _CANDIDATES = {
     "loo": "weights by leave-one-out",
     "rkda": "weights by rkda",
 }
-#: How much a candidate scales columns by their importance.
+#: Readable names for the power of the learned column scales.
 _STRENGTHS = {0.0: "unscaled", 0.5: "half scaled", 1.0: "scaled"}
 
 
 def printable(text: str) -> str:
-    r"""Return text with control characters written out, for a terminal or a page.
+    r"""Return text with control characters escaped, for a terminal or a page.
 
     Parameters
     ----------
     text : str
-        Anybody's text.
+        Text from any origin.
 
     Examples
     --------
@@ -43,32 +43,32 @@ def printable(text: str) -> str:
 
 
 def one_line(what: object) -> str:
-    """Return the words for something on one line, with nothing in them that a terminal obeys."""
+    """Return ``str(what)`` on one line, with control characters escaped."""
     return " ".join(printable(str(what)).split("\n"))
 
 
-def written(value: Any) -> Any:
-    """Return plain data with the control characters of all its texts written out."""
+def escaped(value: Any) -> Any:
+    """Return plain data with control characters escaped in all texts."""
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, Mapping):
-        return {printable(key): written(entry) for key, entry in value.items()}
+        return {printable(key): escaped(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(written(entry) for entry in value)
+        return type(value)(escaped(entry) for entry in value)
     return value
 
 
 def candidate_label(name: str, strength: float, by_folds: bool) -> str:
-    """Return the name of a candidate of the default: how it weighs kernels and scales columns.
+    """Return the name of a candidate: how it weights kernels and scales columns.
 
     Parameters
     ----------
     name : str
-        How the weights were found.
+        Internal name of the weighting.
     strength : float
-        The power of the learned scales of columns.
+        Power of the learned column scales.
     by_folds : bool
-        Whether candidates were compared by folds, and so differ in how columns are scaled.
+        Whether candidates were compared by folds; they then differ in the scaling too.
 
     Examples
     --------
@@ -84,12 +84,12 @@ def candidate_label(name: str, strength: float, by_folds: bool) -> str:
 
 
 def percent(value: float) -> str:
-    """Return a share in percent with one decimal, without the sign."""
+    """Return a share in percent with one decimal, without the percent sign."""
     return "–" if math.isnan(value) else f"{100.0 * value:z.1f}"
 
 
 def format_number(value: float) -> str:
-    """Return two digits, such as 0.032 or 3.2e-4."""
+    """Return a number with two significant digits, such as 0.032 or 3.2e-4."""
     if value == 0 or 0.01 <= abs(value) < 100:
         return f"{value:.2g}"
     mantissa, exponent = f"{value:.1e}".split("e")
@@ -97,12 +97,12 @@ def format_number(value: float) -> str:
 
 
 def signed(value: float, form: str = "z.3f") -> str:
-    """Return a number with its sign, the minus as long as the plus."""
+    """Return a number with its sign; the minus sign is as wide as the plus sign."""
     return f"{value:+{form}}".replace("-", "−")
 
 
 def seconds(value: float, digits: int = 3) -> str:
-    """Return a time in a unit that suits it."""
+    """Return a time in ms, s, min or h."""
     if math.isnan(value):
         return "–"
     units = ((0.1, 1e-3, "ms"), (120.0, 1.0, "s"), (7200.0, 60.0, "min"), (math.inf, 3600.0, "h"))
@@ -112,21 +112,21 @@ def seconds(value: float, digits: int = 3) -> str:
 
 
 def memory(value: int | None) -> str:
-    """Return bytes in a unit that suits them."""
+    """Return a number of bytes in MB or GB."""
     if value is None:
         return "–"
     return f"{value / 1e9:.2f} GB" if value >= 1e9 else f"{value / 1e6:.0f} MB"
 
 
 def probability(value: float) -> str:
-    """Return a probability as one writes it after "p"."""
+    """Return a p-value with its relation, such as "= 0.03" or "< 0.001"."""
     if math.isnan(value):
         return "–"
     return "< 0.001" if value < 0.001 else f"= {value:.2g}"
 
 
 def count(number: int, noun: str) -> str:
-    """Return a number with its noun: "one method", "12 data sets"."""
+    """Return a number in words with its noun: "one method", "12 data sets"."""
     numeral = _NUMERALS[number] if number < len(_NUMERALS) else str(number)
     return f"{numeral} {noun}" if number == 1 else f"{numeral} {noun}s"
 
@@ -137,7 +137,7 @@ def plural(number: int, noun: str, plural: str = "") -> str:
 
 
 def join(names: Sequence[str]) -> str:
-    """Return names as a list in a sentence; of more than ten, the first nine."""
+    """Return names as an enumeration; of more than ten names, the first nine."""
     if len(names) > _MOST_NAMES:
         n_others = len(names) - _MOST_NAMES + 1
         names = [*names[: _MOST_NAMES - 1], f"{n_others} others"]
@@ -145,5 +145,5 @@ def join(names: Sequence[str]) -> str:
 
 
 def sentence(text: str) -> str:
-    """Return a text as it stands at the beginning of a sentence: numerals with a capital."""
+    """Return a text for the start of a sentence: a leading numeral is capitalized."""
     return text[:1].upper() + text[1:] if text.split(" ")[0] in _NUMERALS else text

@@ -1,7 +1,6 @@
-"""The one way in which files are written: beside the old one first, then in its place.
+"""Atomic writing of files: a new file is written first, then replaces the old one.
 
-A file that a user has is never half of a new one: what cannot be written whole, for want of room
-or of rights, leaves it as it was.
+If writing fails, for example because the disk is full, the old file is unchanged.
 """
 
 from __future__ import annotations
@@ -21,38 +20,38 @@ from typing import Any, BinaryIO
 
 from discernel.exceptions import FileWriteError, InvalidInputError
 
-#: What a spreadsheet takes for the beginning of a formula, behind apostrophes or not.
+#: Beginnings of cells that a spreadsheet runs as formulas, with or without apostrophes before.
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def write_file(path: str | Path, content: bytes) -> Path:
-    """Write a file whole or not at all, and return its path.
+    """Write a file atomically and return its path.
 
     Parameters
     ----------
     path : str or Path
         The file.
     content : bytes
-        All that it is to hold.
+        Content.
 
     Raises
     ------
     FileWriteError
-        If it cannot be written. The old file, if any, is as it was.
+        If the file cannot be written; an existing file is unchanged.
     """
-    with drafted(path) as file:
+    with open_atomic(path) as file:
         file.write(content)
     return Path(path)
 
 
 @contextmanager
-def drafted(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a file to be written whole or not at all, be it a part at a time.
+def open_atomic(path: str | Path) -> Iterator[BinaryIO]:
+    """Open a file for atomic writing.
 
-    What is written goes to a new file in the same folder, to the disk, and then takes the place of
-    the old file, whose rights it keeps. A link stays a link. What is no file, such as a pipe, is
-    written to as it is.
+    All data go to a new file in the same folder, which is synced and then replaces the old file and
+    keeps its permissions. Symbolic links stay links. A path that is no regular file, such as a
+    pipe, is written directly.
 
     Parameters
     ----------
@@ -62,12 +61,12 @@ def drafted(path: str | Path) -> Iterator[BinaryIO]:
     Yields
     ------
     file
-        Open for bytes. If what is done with it fails, the old file is as it was.
+        Binary file. If the ``with`` block raises an error, an existing file is unchanged.
 
     Raises
     ------
     FileWriteError
-        If it cannot be written. The old file, if any, is as it was.
+        If the file cannot be written; an existing file is unchanged.
     """
     path = Path(path)
     try:
@@ -79,14 +78,14 @@ def drafted(path: str | Path) -> Iterator[BinaryIO]:
                 yield file
     except OSError as error:
         raise FileWriteError(
-            f"{path} could not be written: {error.strerror or error}. What was there before is as "
-            "it was. See that there is room and that you may write there, or name another file."
+            f"{path} could not be written: {error.strerror or error}. An existing file is "
+            "unchanged. Check disk space and permissions, or choose another file."
         ) from error
 
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[BinaryIO]:
-    if path.exists() and not os.access(path, os.W_OK):  # replacing would not ask
+    if path.exists() and not os.access(path, os.W_OK):  # `replace` would not check
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     draft = path.with_name(f".{secrets.token_hex(8)}.part")
     try:
@@ -105,7 +104,7 @@ def _replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Bring the new name to the disk, where the system lets folders be opened."""
+    """Sync a folder, so that the new name survives a crash; some systems cannot."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -114,48 +113,48 @@ def _sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def check_place(what: str, path: str | Path) -> None:
-    """Raise, before any work, where a file could not be written for want of a folder."""
+def check_writable_path(what: str, path: str | Path) -> None:
+    """Raise an error if a path is a folder, or if its folder does not exist."""
     path = Path(path)
     if path.is_dir() or not path.parent.is_dir():
         raise InvalidInputError(
-            f"The {what} must be a file in a folder that is there. Got {str(path)!r}. Make its "
-            "folder first, or name a file in it."
+            f"The {what} must be a file in an existing folder. Got {str(path)!r}. Create the "
+            "folder first, or choose another file."
         )
 
 
-def make_folder_of(path: str | Path) -> None:
-    """Make the folder that a file is to lie in."""
+def make_parent_folder(path: str | Path) -> None:
+    """Create the folder of a file, if it does not exist."""
     folder = Path(path).parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileWriteError(
-            f"The folder {folder} could not be made: {error.strerror or error}. Name a file in "
-            "another folder."
+            f"The folder {folder} could not be created: {error.strerror or error}. Choose a file "
+            "in another folder."
         ) from error
 
 
 def refuse_same_file(**files: str | Path | None) -> None:
-    """Raise, before any work, where two of the files that a command is given are one.
+    """Raise an error if two files of a command are the same file.
 
     Parameters
     ----------
     **files : str, Path or None
-        What each is, with ``_`` for a space, and where.
+        Path by description, with ``_`` for spaces.
     """
     given = [(what.replace("_", " "), Path(path)) for what, path in files.items() if path]
     for (first, one), (second, other) in combinations(given, 2):
         if _same(one, other):
             raise InvalidInputError(
                 f"The {first} and the {second} must be different files. Both are "
-                f"{str(other)!r}, and one would overwrite the other. Name another {second}."
+                f"{str(other)!r}, and one would overwrite the other. Choose another {second}."
             )
 
 
 def _same(one: Path, other: Path) -> bool:
     if one.exists() and other.exists():
-        return one.samefile(other)  # knows links of both kinds
+        return one.samefile(other)  # also follows hard and symbolic links
     return one.resolve() == other.resolve()
 
 
@@ -165,10 +164,10 @@ def _same(one: Path, other: Path) -> bool:
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     r"""Return a table as CSV that is safe to open in a spreadsheet.
 
-    A spreadsheet runs a cell of text that begins with ``=``, ``+``, ``-``, ``@``, a tab or the
-    end of a line as a formula. Such a cell gets an apostrophe in front, and so does one that has
-    apostrophes before such a beginning, so that taking one away gives every text back. Numbers,
-    negative ones too, are written as they are, whether they are numbers or text.
+    Spreadsheets run text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a line break as a
+    formula. Such cells get an apostrophe in front, and so do cells that have apostrophes before
+    such a beginning, so that removing one apostrophe restores every text. Numbers, also negative
+    ones and numbers as text, are unchanged.
 
     Parameters
     ----------
@@ -187,7 +186,7 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     3,a
     """
     lines: list[str] = []
-    # Only what ends a line for the writer is quoted by it, and both of these end one for readers.
+    # csv quotes only characters of its line terminator, and readers may take \r or \n for one.
     writer = csv.writer(SimpleNamespace(write=lines.append), lineterminator="\r\n")
     writer.writerow(map(_harmless, header))
     writer.writerows(map(_harmless, row) for row in rows)

@@ -1,7 +1,7 @@
 """The papers' methods: one function per kind, as in `discernel.compare.fitting`.
 
-What learned kernels are compared with in every experiment is there, and runs here too. Kernels are
-written as ``["RBF", {"width": 1.0}]``.
+The methods of `discernel.compare.fitting` are included. Kernels are written as
+``["RBF", {"width": 1.0}]``.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any
 from discernel.compare.methods import KINDS
 from discernel.compare.runner import Protocol
 from discernel.compare.store import Result
-from discernel.compare.tasks import Division
+from discernel.compare.tasks import TrainTestSplit
 from discernel_reproduction.methods import aligned, inductive, margin, transductive
-from discernel_reproduction.tasks import divide
+from discernel_reproduction.tasks import load_split
 
 __all__ = ["METHODS", "PAPERS"]
 
-#: From the kind of a method to what runs it.
-METHODS: dict[str, Callable[[Division, dict[str, Any]], Result]] = {
+#: Functions that run methods, by kind.
+METHODS: dict[str, Callable[[TrainTestSplit, dict[str, Any]], Result]] = {
     **KINDS,
     "akfd": inductive.akfd,
     "aligned": aligned.aligned,
@@ -33,4 +33,4 @@ METHODS: dict[str, Callable[[Division, dict[str, Any]], Result]] = {
     "single": inductive.single,
 }
 #: How cells of the papers are run.
-PAPERS = Protocol(METHODS, divide)
+PAPERS = Protocol(METHODS, load_split)

@@ -1,4 +1,4 @@
-"""Methods of Pothin 2006: a kernel aligned with the labels, and machines trained on it."""
+"""Methods of Pothin 2006: a kernel aligned with the labels, and SVMs trained on it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from discernel import align_kernels
 from discernel.arrays import FloatArray
 from discernel.compare.store import Result
-from discernel.compare.tasks import Division
+from discernel.compare.tasks import TrainTestSplit
 from discernel.exceptions import ConvergenceWarning, unknown_choice
 from discernel.kernels import RBF, Exponential, Kernel, Polynomial, kernel_names
 from discernel.papers.alignment.criterion import alignment, stack_products
@@ -24,9 +24,9 @@ from discernel_reproduction.kernels import make_kernels
 
 
 class _Learned(NamedTuple):
-    """A combination of kernels: their factors, with parameters found, and the path to it.
+    """A learned combination of kernels: kernels with learned parameters, weights, and the path.
 
-    ``path`` holds pairs of an iteration and the kernel that it led to.
+    ``path`` contains pairs of an iteration and the kernel at that iteration.
     """
 
     kernels: Sequence[Kernel]
@@ -34,52 +34,52 @@ class _Learned(NamedTuple):
     path: Sequence[tuple[int, Kernel]] = ()
 
 
-def aligned(division: Division, options: dict[str, Any]) -> Result:
-    """Align a kernel with the labels, uncentred as in the paper, and train machines on it.
+def aligned(split: TrainTestSplit, options: dict[str, Any]) -> Result:
+    """Align a kernel with the labels, uncentred as in the paper, and train SVMs on it.
 
     Options: ``kernels``; ``method``, one of ``"first"``, the kernel with the largest alignment,
     ``"qp"``, ``"greedy"`` and ``"gradient"``, which moves the kernels' parameters too;
-    ``losses`` and ``C``, lists of what machines to train. Each machine's error in percent is a
-    metric, such as ``"l1, C=10"``; predictions are those of the first.
+    ``losses`` and ``C``, lists of the SVMs to train. The error of each SVM in percent is a metric,
+    such as ``"l1, C=10"``; predictions are those of the first.
     """
-    kernels = make_kernels(options.pop("kernels"), division)
+    kernels = make_kernels(options.pop("kernels"), split)
     start = time.perf_counter()
-    found = _learn(str(options.pop("method")), kernels, division)
+    found = _learn(str(options.pop("method")), kernels, split)
     combined = _combination(found.kernels, found.weights)
     seconds = time.perf_counter() - start
     losses, Cs = options.pop("losses", ["l1"]), options.pop("C", [1.0])
     machines = {
         f"{loss}, C={C:g}": LearnedKernelSVC(
             [combined], criterion="uniform", regularization=1.0, loss=loss, C=C
-        ).fit(division.X_train, division.y_train)
+        ).fit(split.X_train, split.y_train)
         for loss, C in product(losses, Cs)
     }
-    predicted = {name: svm.predict(division.X_test) for name, svm in machines.items()}
+    predicted = {name: svm.predict(split.X_test) for name, svm in machines.items()}
     wrong = {
-        name: 100.0 * float(np.mean(guess != division.y_test)) for name, guess in predicted.items()
+        name: 100.0 * float(np.mean(guess != split.y_test)) for name, guess in predicted.items()
     }
     names = kernel_names(kernels)
     return Result(
         predictions={
             "y_pred": next(iter(predicted.values())),
-            "scores": next(iter(machines.values())).decision_function(division.X_test),
+            "scores": next(iter(machines.values())).decision_function(split.X_test),
         },
         seconds_fit=seconds,
         weights=dict(zip(names, found.weights.tolist(), strict=True)),
         metrics=wrong
         | {
-            "alignment, training": _align(combined, division.X_train, division.y_train),
-            "alignment, test": _align(combined, division.X_test, division.y_test),
+            "alignment, training": _align(combined, split.X_train, split.y_train),
+            "alignment, test": _align(combined, split.X_test, split.y_test),
             "kernels": float(np.count_nonzero(found.weights)),
         },
-        details={"path": _path(found, division)},
+        details={"path": _path(found, split)},
     )
 
 
-def _learn(method: str, kernels: list[Kernel], division: Division) -> _Learned:
+def _learn(method: str, kernels: list[Kernel], split: TrainTestSplit) -> _Learned:
     if method == "gradient":
-        return _follow_gradient(kernels, division)
-    M, f, norm = _products(kernels, division)
+        return _follow_gradient(kernels, split)
+    M, f, norm = _products(kernels, split)
     if method == "qp":
         return _Learned(kernels, qp(M, f))
     if method == "greedy":
@@ -90,21 +90,21 @@ def _learn(method: str, kernels: list[Kernel], division: Division) -> _Learned:
 
 
 def _products(
-    kernels: Sequence[Kernel], division: Division
+    kernels: Sequence[Kernel], split: TrainTestSplit
 ) -> tuple[FloatArray, FloatArray, float]:
-    signs = ClassTarget.from_labels(division.y_train).signs[:, None]
-    grams = np.array([kernel(division.X_train) for kernel in kernels])
+    signs = ClassTarget.from_labels(split.y_train).signs[:, None]
+    grams = np.array([kernel(split.X_train) for kernel in kernels])
     return stack_products(grams, signs, centered=False)
 
 
-def _follow_gradient(kernels: list[Kernel], division: Division) -> _Learned:
-    """Move the parameters; stop and look at iterations 1, 2, 4, ... too.
+def _follow_gradient(kernels: list[Kernel], split: TrainTestSplit) -> _Learned:
+    """Optimize the kernel parameters; also record the kernels at iterations 1, 2, 4, ...
 
-    The search is the same every time, so stopping it early shows where it was.
+    The search is deterministic, so that stopping it early gives its intermediate states.
     """
     options: dict[str, Any] = {"centered": False, "step": 0.5, "epsilon": 1e-3, "tol": 1e-5}
-    X, y = division.X_train, division.y_train
-    M, f, norm = _products(kernels, division)
+    X, y = split.X_train, split.y_train
+    M, f, norm = _products(kernels, split)
     path = [(0, _combination(kernels, greedy(M, f, 1e-3, norm=norm).weights))]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -118,20 +118,20 @@ def _follow_gradient(kernels: list[Kernel], division: Division) -> _Learned:
     return _Learned(found.kernels, found.coefficients, path)
 
 
-def _path(found: _Learned, division: Division) -> list[list[float]]:
+def _path(found: _Learned, split: TrainTestSplit) -> list[list[float]]:
     """Return iteration, alignment on the training rows and on the others, as plain data."""
     return [
         [
             iteration,
-            _align(kernel, division.X_train, division.y_train),
-            _align(kernel, division.X_test, division.y_test),
+            _align(kernel, split.X_train, split.y_train),
+            _align(kernel, split.X_test, split.y_test),
         ]
         for iteration, kernel in found.path
     ]
 
 
 def _combination(kernels: Sequence[Kernel], weights: FloatArray) -> Kernel:
-    """Return Σ μ_i k_i of the kernels that carry weight, the largest μ_i being 1."""
+    """Return Σ μ_i k_i over the kernels with weight, scaled so that the largest μ_i is 1."""
     parts: list[Kernel] = [
         float(weight) * kernel
         for weight, kernel in zip(weights / weights.max(), kernels, strict=True)
@@ -152,16 +152,16 @@ def _align(kernel: Kernel, X: Any, y: Any) -> float:
 # ---- time against the number of candidates -------------------------------------------------------
 
 
-def alignment_seconds(division: Division, options: dict[str, Any]) -> Result:
-    """Time the two ways to weights, for a growing number of candidates.
+def alignment_seconds(split: TrainTestSplit, options: dict[str, Any]) -> Result:
+    """Measure the time of both methods for the weights, for several numbers of candidates.
 
-    Options: ``counts``, how many kernels; ``repeats``, 5 by default, of which the fastest counts.
-    The kernels are of the paper's families, with scales from a quarter to four times one. Their
-    matrices and inner products, which both ways share, are not counted. Metrics are seconds,
+    Options: ``counts``, the numbers of kernels; ``repeats``, 5 by default, of which the fastest
+    counts. The kernels are of the paper's families, with scales from 1/4 to 4. The time of kernel
+    matrices and inner products, which both methods need, is not included. Metrics are seconds,
     such as ``"greedy, 20"``.
     """
     counts, repeats = options.pop("counts"), int(options.pop("repeats", 5))
-    M, f, norm = _products(_family(max(counts)), division)
+    M, f, norm = _products(_family(max(counts)), split)
     metrics = {}
     for count in counts:
         part, ends = M[:count, :count], f[:count]
@@ -170,8 +170,8 @@ def alignment_seconds(division: Division, options: dict[str, Any]) -> Result:
             lambda: greedy(part, ends, 1e-3, norm=norm),  # noqa: B023
             repeats,
         )
-    majority, sizes = np.unique(division.y_train, return_counts=True)
-    nothing = np.full(len(division.y_test), majority[sizes.argmax()])
+    majority, sizes = np.unique(split.y_train, return_counts=True)
+    nothing = np.full(len(split.y_test), majority[sizes.argmax()])
     return Result(
         predictions={"y_pred": nothing}, metrics=metrics, details={"counts": list(counts)}
     )

@@ -1,4 +1,4 @@
-"""Discriminants that see the training rows only, and the best single kernel."""
+"""Inductive discriminants, and the best single kernel."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from discernel.arrays import FloatArray
 from discernel.compare.fitting import discriminant as automatic
 from discernel.compare.fitting import fit_and_predict, fit_learner
 from discernel.compare.store import Result
-from discernel.compare.tasks import Division
+from discernel.compare.tasks import TrainTestSplit
 from discernel.inspection.facts import given_names
 from discernel.kernels import kernel_names
 from discernel.papers.akfd.criterion import decide, one_against_rest
@@ -25,32 +25,32 @@ from discernel_reproduction.baselines import SingleKernelClassifier
 from discernel_reproduction.kernels import make_kernels
 
 
-def discriminant(division: Division, options: dict[str, Any]) -> Result:
-    """Fit a `MultipleKernelDiscriminant`, with the automatic kernels where none are given."""
+def discriminant(split: TrainTestSplit, options: dict[str, Any]) -> Result:
+    """Fit a `MultipleKernelDiscriminant`, with the default kernels if none are given."""
     if "kernels" not in options:
-        return automatic(division, options)
-    kernels = make_kernels(options.pop("kernels"), division)
-    return fit_learner(MultipleKernelDiscriminant(kernels, **options), division)
+        return automatic(split, options)
+    kernels = make_kernels(options.pop("kernels"), split)
+    return fit_learner(MultipleKernelDiscriminant(kernels, **options), split)
 
 
-def akfd(division: Division, options: dict[str, Any]) -> Result:
+def akfd(split: TrainTestSplit, options: dict[str, Any]) -> Result:
     """Fit an `AKFDClassifier`; by default ν is chosen by tenfold cross-validation."""
-    kernels = make_kernels(options.pop("kernels", "auto"), division)
-    clf = AKFDClassifier(kernels, **{"random_state": division.seed} | options)
-    found = fit_and_predict(clf, division)
+    kernels = make_kernels(options.pop("kernels", "auto"), split)
+    clf = AKFDClassifier(kernels, **{"random_state": split.seed} | options)
+    found = fit_and_predict(clf, split)
     weights = dict(zip(given_names(clf), clf.kernel_weights_.tolist(), strict=True))
     return replace(
         found, weights=weights, details={"nu": float(clf.nu_), "n_iter": int(clf.n_iter_)}
     )
 
 
-def single(division: Division, options: dict[str, Any]) -> Result:
+def single(split: TrainTestSplit, options: dict[str, Any]) -> Result:
     """Fit the best single kernel in cross-validation: a `SingleKernelClassifier`."""
-    kernels = make_kernels(options.pop("kernels", "auto"), division)
-    clf = SingleKernelClassifier(kernels, **{"random_state": division.seed} | options)
-    found = fit_and_predict(clf, division)
+    kernels = make_kernels(options.pop("kernels", "auto"), split)
+    clf = SingleKernelClassifier(kernels, **{"random_state": split.seed} | options)
+    found = fit_and_predict(clf, split)
     if hasattr(clf.estimator_, "predict_proba"):
-        found.predictions.update(probabilities=clf.estimator_.predict_proba(division.X_test))
+        found.predictions.update(probabilities=clf.estimator_.predict_proba(split.X_test))
     return replace(
         found,
         weights=_indicator(kernel_names(kernels), clf.best_index_),
@@ -89,20 +89,20 @@ def _extended(matrix: FloatArray) -> FloatArray:
     return np.column_stack([matrix, -np.ones(len(matrix))])
 
 
-def kfd_grid(division: Division, options: dict[str, Any]) -> Result:
-    """Fit the kernel Fisher discriminant of Fung 2004 with the kernel and ν that validate best.
+def kfd_grid(split: TrainTestSplit, options: dict[str, Any]) -> Result:
+    """Fit the kernel Fisher discriminant of Fung 2004, with kernel and ν by cross-validation.
 
     ``nus`` are the values of ν, by default 10^-3, ..., 10^12, and ``folds``, 10, the folds of the
-    cross-validation. Of pairs that are equally good, the first kernel and the smallest ν are taken.
+    cross-validation. In case of ties, the first kernel and the smallest ν are chosen.
     """
-    kernels = make_kernels(options.pop("kernels", "auto"), division)
+    kernels = make_kernels(options.pop("kernels", "auto"), split)
     nus, folds = options.pop("nus", list(NUS)), int(options.pop("folds", 10))
     start = time.perf_counter()
-    kernels = [kernel.resolve(division.X_train) for kernel in kernels]
-    grams = [kernel(division.X_train) for kernel in kernels]
-    classes, codes = np.unique(division.y_train, return_inverse=True)
+    kernels = [kernel.resolve(split.X_train) for kernel in kernels]
+    grams = [kernel(split.X_train) for kernel in kernels]
+    classes, codes = np.unique(split.y_train, return_inverse=True)
     hits = np.zeros((len(grams), len(nus)))
-    splitter = StratifiedKFold(folds, shuffle=True, random_state=division.seed)
+    splitter = StratifiedKFold(folds, shuffle=True, random_state=split.seed)
     for train, test in splitter.split(codes, codes):
         for position, gram in enumerate(grams):
             path = _FisherPath.of(gram[np.ix_(train, train)], codes[train], classes)
@@ -112,7 +112,7 @@ def kfd_grid(division: Division, options: dict[str, Any]) -> Result:
     best, at = (int(place) for place in np.unravel_index(int(hits.argmax()), hits.shape))
     path = _FisherPath.of(grams[best], codes, classes)
     fitted = time.perf_counter()
-    scores = path.scores(kernels[best](division.X_test, division.X_train), nus[at])
+    scores = path.scores(kernels[best](split.X_test, split.X_train), nus[at])
     return Result(
         predictions={
             "y_pred": classes[decide(scores)],

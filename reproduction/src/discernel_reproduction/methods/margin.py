@@ -11,7 +11,7 @@ from sklearn.svm import SVC
 from discernel import learn_kernel
 from discernel.bank import gram_stack
 from discernel.compare.store import Result
-from discernel.compare.tasks import Division
+from discernel.compare.tasks import TrainTestSplit
 from discernel.criteria import Margin
 from discernel.kernels import kernel_names
 from discernel_reproduction.kernels import make_kernels
@@ -20,7 +20,7 @@ from discernel_reproduction.kernels import make_kernels
 _SVM_TOL = 1e-4
 
 
-def margin(division: Division, options: dict[str, Any]) -> Result:
+def margin(split: TrainTestSplit, options: dict[str, Any]) -> Result:
     """Learn weights by a `Margin`, and predict by the machine of that very program.
 
     Kernels are scaled to a diagonal of mean 1 and not centred, as in the program, so that C means
@@ -34,21 +34,21 @@ def margin(division: Division, options: dict[str, Any]) -> Result:
     program = Margin(**{key: options[key] for key in options if key not in own})
     start = time.perf_counter()
     kernels = [
-        kernel.resolve(division.X_train)
-        for kernel in make_kernels(options.get("kernels", "auto"), division)
+        kernel.resolve(split.X_train)
+        for kernel in make_kernels(options.get("kernels", "auto"), split)
     ]
-    grams = gram_stack(kernels, division.X_train)
-    learned = learn_kernel(grams, division.y_train, criterion=program)
-    factors = learned.weights / np.einsum("ijj->i", grams) * len(division.y_train)
+    grams = gram_stack(kernels, split.X_train)
+    learned = learn_kernel(grams, split.y_train, criterion=program)
+    factors = learned.weights / np.einsum("ijj->i", grams) * len(split.y_train)
     matrix = np.tensordot(factors, grams, axes=1)
     bound = C = float(learned.parameters.get("C", program.C))
     if program.kind != "SM1":  # squared slacks: no slacks on K + I/C
         matrix[np.diag_indices_from(matrix)] += 1.0 / C
         bound = np.inf
-    machine = SVC(kernel="precomputed", C=bound, tol=_SVM_TOL).fit(matrix, division.y_train)
+    machine = SVC(kernel="precomputed", C=bound, tol=_SVM_TOL).fit(matrix, split.y_train)
     fitted = time.perf_counter()
     cross = sum(
-        factor * kernel(division.X_test, division.X_train)
+        factor * kernel(split.X_test, split.X_train)
         for factor, kernel in zip(factors, kernels, strict=True)
         if factor > 0
     )

@@ -23,7 +23,7 @@ from sklearn.svm import SVC
 from discernel import SeparabilityClassifier
 from discernel.arrays import FloatArray
 from discernel.compare.store import Result
-from discernel.compare.tasks import Division
+from discernel.compare.tasks import TrainTestSplit
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Kernel
 from discernel.papers.separability.spectrum import GramSpectrum, Labels, reweigh
@@ -33,24 +33,24 @@ from discernel_reproduction.baselines.conformal_factor import factor_design
 
 #: The σ² of the paper: the mean squared distance, named, comes first.
 SQUARED_WIDTHS: tuple[Any, ...] = ("mean", 1e-4, 1e-3, 1e-2, 0.1, 1.0, 5.0, 10.0, 100.0, 1000.0)
-#: What classifies where nothing is asked for.
+#: The default classifier.
 _FINALS = {"k-NN k=1": {"n_neighbors": 1}}
-#: Folds in which something is chosen where leave-one-out would learn a kernel anew for every row.
+#: Number of folds, if leave-one-out would have to learn a kernel for every row.
 _FOLDS = 10
 
 
 @dataclass(frozen=True)
 class _Problem:
-    """All rows, standardised, those with labels first; and what is asked about them.
+    """All rows, standardized, with labelled rows first; and the classifiers to run.
 
     Attributes
     ----------
     X : ndarray of shape (n_rows, n_features)
-        The rows. All are given, so all have a say in the scaling.
+        The rows; all of them are used for scaling.
     codes : ndarray of shape (n_labelled,)
-        Classes of the labelled ones, as positions.
+        Classes of the labelled rows, as codes.
     kernels : list of RBF
-        One a width.
+        One per width.
     finals : dict of str to dict
         The classifiers.
     """
@@ -61,14 +61,14 @@ class _Problem:
     finals: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, division: Division, options: dict[str, Any]) -> _Problem:
-        X = scale(np.concatenate([division.X_train, division.X_test]))
+    def of(cls, split: TrainTestSplit, options: dict[str, Any]) -> _Problem:
+        X = scale(np.concatenate([split.X_train, split.X_test]))
         mean = 2.0 * float(np.mean(np.sum(X**2, axis=1)))  # of d² over all pairs, X being centred
         squares = [
             mean if square == "mean" else float(square)
             for square in options.pop("squared_widths", SQUARED_WIDTHS)
         ]
-        codes = np.unique(division.y_train, return_inverse=True)[1]
+        codes = np.unique(split.y_train, return_inverse=True)[1]
         kernels = [RBF(width=float(np.sqrt(square))) for square in squares]
         return cls(X, codes, kernels, options.pop("finals", _FINALS))
 
@@ -108,14 +108,14 @@ Fold: TypeAlias = tuple[FloatArray, FloatArray, NDArray[np.intp], NDArray[np.int
 
 
 def _run(
-    division: Division, options: dict[str, Any], learn: Callable[[_Problem], Matrices]
+    split: TrainTestSplit, options: dict[str, Any], learn: Callable[[_Problem], Matrices]
 ) -> Result:
-    """Learn a kernel for every classifier, classify, and count."""
+    """Learn a kernel for every classifier, predict, and measure accuracies."""
     embed = bool(options.pop("embed", False))
-    problem = _Problem.of(division, options)
+    problem = _Problem.of(split, options)
     if options:
         raise InvalidInputError(f"There are no options {sorted(options)} of this method.")
-    classes = np.unique(division.y_train)
+    classes = np.unique(split.y_train)
     start = time.perf_counter()
     learned = learn(problem)
     fitted = time.perf_counter()
@@ -128,30 +128,30 @@ def _run(
         "width": {name: kernel.parameters["width"] for name, (_, kernel) in learned.items()}
     }
     if embed:
-        details |= _embedding(division, learned[first][0])
+        details |= _embedding(split, learned[first][0])
     return Result(
         predictions={"y_pred": predicted[first]},
         seconds_fit=fitted - start,
         seconds_predict=time.perf_counter() - fitted,
-        metrics={name: float(np.mean(y == division.y_test)) for name, y in predicted.items()},
+        metrics={name: float(np.mean(y == split.y_test)) for name, y in predicted.items()},
         details=details,
     )
 
 
-def _embedding(division: Division, matrix: FloatArray) -> dict[str, Any]:
+def _embedding(split: TrainTestSplit, matrix: FloatArray) -> dict[str, Any]:
     """Return two kernel principal components of all rows, and the first two features."""
     points = KernelPCA(2, kernel="precomputed").fit_transform(matrix)
-    rows = np.concatenate([division.X_train, division.X_test])[:, :2]
+    rows = np.concatenate([split.X_train, split.X_test])[:, :2]
     return {
         "embedding": np.round(points, 6).tolist(),
         "rows": np.round(rows, 6).tolist(),
-        "labels": np.concatenate([division.y_train, division.y_test]).tolist(),
-        "n_labelled": len(division.y_train),
+        "labels": np.concatenate([split.y_train, split.y_test]).tolist(),
+        "n_labelled": len(split.y_train),
     }
 
 
 def _count(problem: _Problem, names: Iterable[str], folds: Iterable[Fold]) -> dict[str, int]:
-    """Return how many left-out rows each classifier gets right."""
+    """Return the number of correctly predicted held-out rows of each classifier."""
     right = dict.fromkeys(names, 0)
     for inside, across, train, test in folds:
         for name in right:
@@ -163,9 +163,9 @@ def _count(problem: _Problem, names: Iterable[str], folds: Iterable[Fold]) -> di
 # ---- the plain kernel ----------------------------------------------------------------------------
 
 
-def plain(division: Division, options: dict[str, Any]) -> Result:
+def plain(split: TrainTestSplit, options: dict[str, Any]) -> Result:
     """Use the Gaussian kernel as it is; its width is chosen by leave-one-out for machines."""
-    return _run(division, options, _learn_plain)
+    return _run(split, options, _learn_plain)
 
 
 def _learn_plain(problem: _Problem) -> Matrices:
@@ -204,11 +204,11 @@ def leave_one_out(machine: SVC, gram: FloatArray, codes: NDArray[np.intp]) -> fl
     return float(np.mean(right))
 
 
-# ---- another spectrum ----------------------------------------------------------------------------
+# ---- learned spectra ----------------------------------------------------------------------------
 
 
-def separability(division: Division, options: dict[str, Any]) -> Result:
-    """Re-weigh the spectrum: by class separability, or with ``method="alignment"`` by that.
+def separability(split: TrainTestSplit, options: dict[str, Any]) -> Result:
+    """Reweight the spectrum by class separability or, with ``method="alignment"``, by alignment.
 
     ``alpha``, 10⁴ by default, is the α of the former. Width and share of the trace are chosen on
     the labelled rows: for nearest neighbours by leave-one-out, as in `SeparabilityClassifier`; for
@@ -228,9 +228,9 @@ def separability(division: Division, options: dict[str, Any]) -> Result:
                     n_neighbors=int(parameters["n_neighbors"]),
                 ).fit(problem.X, problem.marked)
                 learned[name] = clf.spectrum_.extend(clf.kernel_(problem.X)), clf.kernel_
-        return learned | _learn_for_machines(problem, method, alpha, division.seed)
+        return learned | _learn_for_machines(problem, method, alpha, split.seed)
 
-    return _run(division, options, learn)
+    return _run(split, options, learn)
 
 
 def _learn_for_machines(problem: _Problem, method: str, alpha: float, seed: int) -> Matrices:
@@ -271,10 +271,10 @@ def _reweighted_fold(
     return inside @ inside.T, across @ inside.T, train, test
 
 
-# ---- a conformal factor --------------------------------------------------------------------------
+# ---- conformal kernels --------------------------------------------------------------------------
 
 
-def conformal(division: Division, options: dict[str, Any]) -> Result:
+def conformal(split: TrainTestSplit, options: dict[str, Any]) -> Result:
     """Stretch the kernel, as `ConformalKernelTransformer` does; other options are its own.
 
     The width is chosen by tenfold cross-validation on the labelled rows, within which the factor
@@ -282,10 +282,10 @@ def conformal(division: Division, options: dict[str, Any]) -> Result:
     """
     ours = ("squared_widths", "finals", "embed")
     own = {name: options.pop(name) for name in list(options) if name not in ours}
-    own.setdefault("random_state", division.seed)
+    own.setdefault("random_state", split.seed)
 
     def learn(problem: _Problem) -> Matrices:
-        rows, folds = problem.X[problem.labelled], problem.folds(division.seed)
+        rows, folds = problem.X[problem.labelled], problem.folds(split.seed)
         best: dict[str, tuple[int, RBF]] = {}
         for kernel in problem.kernels:
             matrices = (_stretched_fold(kernel, rows, problem.codes, f, own) for f in folds)
@@ -296,7 +296,7 @@ def conformal(division: Division, options: dict[str, Any]) -> Result:
             name: (_stretch(kernel, problem, own), kernel) for name, (_, kernel) in best.items()
         }
 
-    return _run(division, options, learn)
+    return _run(split, options, learn)
 
 
 def _stretched_fold(

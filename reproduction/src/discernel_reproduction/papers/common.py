@@ -1,4 +1,4 @@
-"""What the papers share: kernels as plain data, and numbers taken from records."""
+"""Parts shared by the papers: kernels as plain data, and numbers from records."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ TEN_WIDTHS: tuple[float, ...] = tuple(
 
 
 def gaussians(widths: Iterable[float] = TEN_WIDTHS) -> list[Any]:
-    """Return kernels exp(−d²/σ²) as plain data, one a width σ."""
+    """Return kernels exp(−d²/σ²) as plain data, one per width σ."""
     return [["RBF", {"width": width}] for width in widths]
 
 
-# ---- from the record of one division to a number -------------------------------------------------
+# ---- from the record of one split to a number -------------------------------------------------
 
 
 def accuracy(record: Record) -> float:
@@ -40,22 +40,22 @@ def auc(record: Record) -> float:
 
 
 def seconds(record: Record) -> float:
-    """Return the seconds of the fit, the choice of parameters included."""
+    """Return the seconds of the fit, including the search for hyperparameters."""
     return record.result.seconds_fit
 
 
 def metric(name: str) -> Callable[[Record], float]:
-    """Return what takes a metric from a record; NaN where it was not measured."""
+    """Return a function from a record to a metric; NaN if it was not measured."""
     return lambda record: float(record.result.metrics.get(name, np.nan))
 
 
 def percent(name: str) -> Callable[[Record], float]:
-    """Return what takes a metric from 0 to 1 from a record, in percent."""
+    """Return a function from a record to a metric between 0 and 1, in percent."""
     return lambda record: 100.0 * metric(name)(record)
 
 
 def by_place(records: Sequence[Record]) -> Mapping[tuple[str, str], list[Record]]:
-    """Return the records that did not fail, by data set and method, in their order."""
+    """Return the successful records by data set and method, in order."""
     found: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         if record.result.error is None:
@@ -65,10 +65,10 @@ def by_place(records: Sequence[Record]) -> Mapping[tuple[str, str], list[Record]
 
 
 def p_value(first: str, second: str) -> Callable[[Sequence[Record]], Sequence[float]]:
-    """Return what compares the accuracies of two methods by a paired t-test, as papers do.
+    """Return a function that compares the accuracies of two methods by a paired t-test.
 
-    Divisions of one data set are not independent, so that the p-value is too small; see
-    `discernel.compare.statistics` for one that is not.
+    The papers use this test. Splits of one data set are not independent, so that the p-value is too
+    small; `discernel.compare.statistics` has a corrected test.
     """
 
     def test(records: Sequence[Record]) -> Sequence[float]:

@@ -30,10 +30,10 @@ _PLAN = Plan(
 _REASONS = {
     "boston_housing_binary": "Classes of the housing price: The paper does not say how the price "
     "was made two classes; ours are above and up to 21. The tuned single kernel is below its own "
-    "number too: 86.1 ± 0.6 over 30 further divisions, and 85.4 to 87.9 over six divisions with "
+    "number too: 86.1 ± 0.6 over 30 further splits, and 85.4 to 87.9 over six splits with "
     "six other limits from 17 to 30, mean and median among them.",
     "bupa": "BUPA, not known: With six features the class must be the selector, as here. The tuned "
-    "single kernel is below its own number too: 68.3 ± 0.7 over 30 further divisions. Standardised "
+    "single kernel is below its own number too: 68.3 ± 0.7 over 30 further splits. Standardised "
     "features gave 66.0, those without the sixth 66.8.",
 }
 _NOTES = (
@@ -42,7 +42,7 @@ _NOTES = (
     "a relative change of the objective of 1e-2: after 3 to 9 in the median, on housing after 34. "
     "At 1e-6, after 52 to 300 and more, the five accuracies are 1.5 points lower to 0.3 higher.",
     "KFD + kernel tuning is Eq. (14) with one kernel; kernel and ν by the same ten folds. "
-    "Divisions are not stratified, folds are.",
+    "Splits are not stratified, folds are.",
 )
 
 

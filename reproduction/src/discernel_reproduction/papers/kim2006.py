@@ -35,7 +35,7 @@ _NOTES = (
 )
 # Each reason is a short name, a colon and what was found.
 _REASONS = {
-    ("heart_cleveland", "K_cv"): "Unit of λ: Over 20 divisions of heart K_cv has 77.3 to 79.0 with "
+    ("heart_cleveland", "K_cv"): "Unit of λ: Over 20 splits of heart K_cv has 77.3 to 79.0 with "
     "any λ from 1e-10 to 1e-6, 82.8 ± 0.7 with 1e-4 and 83.1 ± 0.7 with λ chosen too. The paper "
     "gives 1e-8, but not for which scale of the kernel. Four scalings of the features and two "
     "thresholds did not come nearer than 79.",
@@ -55,7 +55,7 @@ def _roc_figure(records: Sequence[Record]) -> Any:
     ax.set(
         xlabel="false positive rate",
         ylabel="true positive rate",
-        title="Sonar: ROC curves, mean over divisions",
+        title="Sonar: ROC curves, mean over splits",
         xlim=(0, 1),
         ylim=(0, 1.01),
         aspect="equal",
@@ -89,7 +89,7 @@ REPRODUCTIONS: tuple[Reproduction, ...] = (
             Link("Sonar (208, 60)", method.name, "sonar", method.name, auc) for method in _METHODS
         ),
         (
-            "The curves are averaged over the divisions at each false positive rate. The area "
+            "The curves are averaged over the splits at each false positive rate. The area "
             "under the mean curve is then the mean of the areas; so it is if rates are averaged at "
             "each true positive rate, as the paper may also be read.",
             *_NOTES,

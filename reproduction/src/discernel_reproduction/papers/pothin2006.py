@@ -1,4 +1,4 @@
-"""Pothin and Richard (2006): kernels aligned with the labels, and machines trained on them."""
+"""Pothin and Richard (2006): kernels aligned with the labels, and SVMs trained on them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from discernel_reproduction.papers.common import metric
 from discernel_reproduction.reproduce import Link, Reproduction
 
 _DATA = Data("breast_cancer_wisconsin", "minmax")
-#: σ; why this one is said in the notes.
+#: σ; the notes give the reason for this value.
 _SIGMA = 0.5
 _KERNELS: dict[str, list[Any]] = {
     **{f"polynomial {q}": ["Polynomial", {"degree": q}] for q in (1, 2, 3, 4)},
@@ -31,7 +31,7 @@ def _aligned(name: str, how: str, kernels: Sequence[Any], **options: Any) -> Met
 
 _SIX = list(_KERNELS.values())
 _GRADIENT = _aligned("greedy + gradient", "gradient", _SIX)
-_DIVISION = Splits(10, 466, stratify=False)
+_TEN_SPLITS = Splits(10, 466, stratify=False)
 _SINGLE = tuple(
     _aligned(f"single: {name}", "first", [kernel], **_MACHINES) for name, kernel in _KERNELS.items()
 )
@@ -46,8 +46,8 @@ _NOTES = (
     "The printed alignments cannot all be right: kernel matrices have non-negative inner products, "
     "so that two of them with alignments of at most 0.22 have no combination above 0.31.",
 )
-_ONE_DIVISION = (
-    "The paper has one random division, ours are ten. 466 rows are for training, the others for "
+_ONE_SPLIT = (
+    "The paper has one random split, ours are ten. 466 rows are for training, the others for "
     "testing.",
 )
 
@@ -71,9 +71,9 @@ def _table2_links() -> Iterator[Link]:
 def _best(
     methods: Sequence[Method], loss: str, *, alignment: bool = False
 ) -> Callable[[Sequence[Record]], Sequence[float]]:
-    """Return what takes the errors, or alignments, of the kernel and C with the least mean error.
+    """Return a function to the errors or alignments of the kernel and C with the least error.
 
-    As in the paper, which reports the cross-validated error that it chose by.
+    The paper also reports the cross-validated error that the choice is based on.
     """
 
     def take(records: Sequence[Record]) -> Sequence[float]:
@@ -111,7 +111,7 @@ def _table3_links() -> Iterator[Link]:
 
 
 def _seconds_figure(records: Sequence[Record]) -> Any:
-    """Draw the time that both ways to the weights take against the number of candidates."""
+    """Draw the times of both methods for the weights against the number of candidates."""
     (ax,) = make_axes(None)
     there = [record for record in records if record.result.error is None]
     for color, style, marker, way in zip(
@@ -146,7 +146,7 @@ def _path_figure(records: Sequence[Record]) -> Any:
             ax.plot(steps, line, style, color=color, marker=marker, markersize=3, **look)
     ax.set(xlabel="iteration", ylabel="alignment")
     ax.set_title("Alignment while kernel parameters move", loc="left")
-    place_legend(ax, "above", title="the first division")
+    place_legend(ax, "above", title="the first split")
     return ax.figure
 
 
@@ -162,11 +162,11 @@ REPRODUCTIONS: tuple[Reproduction, ...] = (
                     _aligned("first kernel", "first", _SIX),
                     _aligned("greedy", "greedy", _SIX),
                 ),
-                _DIVISION,
+                _TEN_SPLITS,
             ),
         ),
         tuple(_table2_links()),
-        (*_ONE_DIVISION, *_NOTES),
+        (*_ONE_SPLIT, *_NOTES),
     ),
     Reproduction(
         "pothin2006-table3",
@@ -211,7 +211,7 @@ REPRODUCTIONS: tuple[Reproduction, ...] = (
     ),
     Reproduction(
         "pothin2006-figure2",
-        (Plan("pothin2006, gradient", (_DATA,), (_GRADIENT,), _DIVISION),),
+        (Plan("pothin2006, gradient", (_DATA,), (_GRADIENT,), _TEN_SPLITS),),
         tuple(
             Link(
                 "greedy + gradient",
@@ -225,7 +225,7 @@ REPRODUCTIONS: tuple[Reproduction, ...] = (
         ),
         (
             "Test alignments are those at iterations 0, 1, 2, 4, ... and the last.",
-            *_ONE_DIVISION,
+            *_ONE_SPLIT,
             *_NOTES,
         ),
         _path_figure,

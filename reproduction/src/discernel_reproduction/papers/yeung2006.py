@@ -33,25 +33,25 @@ _NOTES = (
     "labels; accuracy is that on the others. The paper does not say how it scaled its data.",
     "σ² is chosen on the labelled rows: by leave-one-out, as in the paper, but for learned kernels "
     "with machines and for Xiong's by tenfold cross-validation, within which the kernel is learned "
-    "anew. For machines this was settled after a look at the first division: with what one nearest "
+    "anew. For machines this was settled after a look at the first split: with what one nearest "
     "neighbour chose, those of Ours were right on 63 to 97 % of its rows.",
     "The paper says that small eigenvalues may be discarded, not how many. The share of the trace "
     "that is kept is chosen with σ², for Ours and for Alignment, which is then far above its "
     "printed numbers.",
     "The rate of Xiong's ascent is given as 0.01, not in which units. With 0.01 in ours the factor "
     "hardly moves: neighbours on Monks-3 were right as often as with the plain kernel. Ours is 1, "
-    "in all tables: over ten divisions of the first four, cells of Xiong's are 1.9 points from the "
+    "in all tables: over ten splits of the first four, cells of Xiong's are 1.9 points from the "
     "printed numbers in the mean, nearer in each table, and 3.2 with 0.01. The choice was made by "
     "these cells, so they are not judged.",
     "Printed errors are called standard deviations of the mean. Many are far below what ten "
-    "divisions of so few rows can have; verdicts take them as they are.",
+    "splits of so few rows can have; verdicts take them as they are.",
 )
 #: On top of these, for housing.
 _HOUSING = (
     "The paper does not say which three classes it made of the price. Ours are below 15, from 15 "
     "to 25 and above: of nine pairs of limits (thirds, quartiles, equal widths, mean and standard "
     "deviation, round figures) the plain kernel comes nearest to its printed numbers with these, "
-    "1.0 points from them in the mean over ten divisions; quartiles are 1.4, thirds 6.5. One "
+    "1.0 points from them in the mean over ten splits; quartiles are 1.4, thirds 6.5. One "
     "neighbour is printed to be better than three by up to 3.6 points, which no classes of the "
     "price have; thirds of the tax rate, the price a feature, have it, and come as near (1.3)."
 )
@@ -60,7 +60,7 @@ _OURS = (
     "Yeung's own kernel, not known: Cells that differ are 0.7 to 9 points below print, most of "
     "them on Monks-3, breast cancer and housing, where the plain kernel is not, but for one "
     "neighbour on housing. The paper leaves open how much of the spectrum is kept. Tried with "
-    "neighbours over five divisions: σ² by tenfold cross-validation instead of leave-one-out "
+    "neighbours over five splits: σ² by tenfold cross-validation instead of leave-one-out "
     "(within 1.8 points of ours on Monks-3 and breast cancer); on Monks-3 with 20 % labelled, "
     "where 88 and 90 % are printed, α of 1, 100 and 10⁶ (80 to 85 %)."
 )
@@ -69,7 +69,7 @@ _REASONS = {
     "ionosphere": "Ionosphere, not known: Scaling is not printed.",
     "wdbc": "Breast cancer, not known: The paper counts 31 features, the public data have 30. A "
     "feature of noise more, as the identifier would be, costs neighbours 0.1 to 0.3 points.",
-    "wine": "Wine, printed errors: That of the cell is 0.27, ours of as many divisions 0.42; with "
+    "wine": "Wine, printed errors: That of the cell is 0.27, ours of as many splits 0.42; with "
     "ours for both, the cell would be 0.1 points beyond its margin.",
     "boston_housing": "Classes of the housing price: The paper does not say which these are.",
 }

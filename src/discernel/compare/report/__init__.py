@@ -1,4 +1,4 @@
-"""Results of a comparison in, one self-contained HTML file out. Nothing is fitted here."""
+"""Reports of comparisons as self-contained HTML files. Nothing is fitted here."""
 
 from discernel.compare.report.page import write_report
 

@@ -1,4 +1,4 @@
-"""The figures of a report, drawn from records; figures without data are left out."""
+"""The figures of a report, drawn from records; figures without data are omitted."""
 
 from __future__ import annotations
 
@@ -29,16 +29,13 @@ from discernel.learn import Progress
 from discernel.show.svg import new_figure
 from discernel.show.words import format_number, join, seconds
 
-#: Most rows in a scatter plot: each is an element of the page.
+#: Largest number of rows in a scatter plot; each is an element of the page.
 _MOST_ROWS = 300
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure with its title, a description for screen readers, and a caption.
-
-    On the page it is an SVG.
-    """
+    """A figure with its title, a description for screen readers, a caption, and its SVG."""
 
     figure: Any
     title: str
@@ -47,11 +44,11 @@ class Drawing:
     svg: str = ""
 
 
-# ---- what was learned ----------------------------------------------------------------------------
+# ---- learned kernels ----------------------------------------------------------------------------
 
 
 def draw_embeddings(table: ResultTable, dataset: str) -> list[Drawing]:
-    """Draw discriminant coordinates, where the first split that has any stored them."""
+    """Draw the discriminant coordinates of each method, from the first split that stored them."""
     drawings = []
     for method, records in finished(table, dataset).items():
         stored = [r for r in records if r.result.details.get("embedding")]
@@ -80,11 +77,11 @@ def draw_embeddings(table: ResultTable, dataset: str) -> list[Drawing]:
     return drawings
 
 
-# ---- how it was learned --------------------------------------------------------------------------
+# ---- learning --------------------------------------------------------------------------
 
 
 def draw_convergence(table: ResultTable, dataset: str) -> list[Drawing]:
-    """Draw objective and gap of the first split of every method that iterates."""
+    """Draw objective and gap of every iterative method, for its first split."""
     drawings = []
     for method, records in finished(table, dataset).items():
         iterated = [r for r in records if len(r.result.details.get("history") or ()) > 1]
@@ -105,7 +102,7 @@ def draw_convergence(table: ResultTable, dataset: str) -> list[Drawing]:
         display.axes_[0].set_xlabel("" if has_gap else "iteration")
         _place_legend_below(axes[0])
         gaps = [g for r in iterated if (g := r.result.gap) is not None and math.isfinite(g)]
-        worst = f"; the largest gap at the end of any is {format_number(max(gaps))}" if gaps else ""
+        worst = f"; largest final gap of all splits: {format_number(max(gaps))}" if gaps else ""
         alt = (
             f"Lines of the objective{' and the certified gap' if has_gap else ''} of {method} on "
             f"{dataset} against the iteration; {len(history)} points{worst}."
@@ -116,9 +113,9 @@ def draw_convergence(table: ResultTable, dataset: str) -> list[Drawing]:
 
 
 def draw_errors_by_regularization(table: ResultTable, dataset: str) -> list[Drawing]:
-    """Draw the leave-one-out error against λ, a line per method.
+    """Draw the leave-one-out error against λ, one line per method.
 
-    Lines are means over the splits, at the λ that all of them tried.
+    Lines are means over splits, at the values of λ that all splits tried.
     """
     [ax], described = new_figure(3.2), []
     for method, records in finished(table, dataset).items():
@@ -140,11 +137,11 @@ def draw_errors_by_regularization(table: ResultTable, dataset: str) -> list[Draw
     return [Drawing(ax.figure, dataset, alt)]
 
 
-# ---- what came of it -----------------------------------------------------------------------------
+# ---- results -----------------------------------------------------------------------------
 
 
 def draw_roc(table: ResultTable, dataset: str) -> list[Drawing]:
-    """Draw mean ROC curves, a line per method, with a band of one standard deviation."""
+    """Draw mean ROC curves, one line per method, with bands of one standard deviation."""
     curves = {
         method: found
         for method, records in finished(table, dataset).items()
@@ -169,10 +166,10 @@ def draw_roc(table: ResultTable, dataset: str) -> list[Drawing]:
 
 
 def draw_time(table: ResultTable, dataset: str) -> list[Drawing]:
-    """Draw the metric against the time of a fit, a point per method."""
+    """Draw the metric against the time of a fit, one point per method."""
     entries = [e for e in table.of_dataset(dataset) if e.seconds_fit > 0 and e.interval]
     guess = [e for e in entries if e.method == BASELINE]
-    if len(entries) - len(guess) > 1:  # far from all others, it would leave them no room
+    if len(entries) - len(guess) > 1:  # it is far from all others and would compress the axis
         entries = [e for e in entries if e not in guess]
     if len(entries) < 2:
         return []
@@ -206,7 +203,7 @@ def draw_time(table: ResultTable, dataset: str) -> list[Drawing]:
 
 
 def _style(table: ResultTable, method: str) -> dict[str, Any]:
-    """Return colour, marker and dash of a method: the same in all figures."""
+    """Return colour, marker and line style of a method, the same in all figures."""
     i = table.methods.index(method)
     return {
         "color": class_colors(i + 1)[i],
@@ -217,17 +214,17 @@ def _style(table: ResultTable, method: str) -> dict[str, Any]:
 
 
 def _zoom(ax: Any, curves: Sequence[MeanCurve]) -> str:
-    """Show only the part where ROC curves differ, if it is small; say so."""
+    """Restrict the axes to the part where ROC curves differ, if it is small; return a caption."""
     lowest, rates = np.min([curve.true for curve in curves], axis=0), curves[0].false
     right = min(1.0, max(0.1, 2.0 * float(rates[np.argmax(lowest >= 0.99)])))
     if right > 0.5:
         return ""
     ax.set(xlim=(0.0, right), ylim=(max(0.0, float(lowest[1]) - 0.1), 1.005))
-    return f"Only false positive rates up to {right:.2g} are shown: beyond, the curves are near 1."
+    return f"Shown up to a false positive rate of {right:.2g}; beyond it, all curves are near 1."
 
 
 def _place_legend_below(ax: Any, n_columns: int = 3) -> None:
-    """Put what legends explain below all axes of a figure, where it covers nothing."""
+    """Replace the legends of all axes by one below the figure, where it covers nothing."""
     unique: dict[str, Any] = {}
     for panel in ax.figure.axes:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
@@ -240,6 +237,6 @@ def _place_legend_below(ax: Any, n_columns: int = 3) -> None:
 
 
 def _chosen(records: Sequence[Record]) -> str:
-    """Return the middle one of the chosen λ, in brackets."""
+    """Return the median of the chosen λ, in brackets."""
     found = sorted(r.result.regularization for r in records if r.result.regularization)
     return f" (chosen λ {format_number(found[len(found) // 2])})" if found else ""

@@ -1,4 +1,4 @@
-"""Importances, weights and candidates of a comparison: means over splits, as tables of bars."""
+"""Importances, weights and candidates of a comparison: means over splits, as tables with bars."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from discernel.inspection.source_weights import sum_by
 from discernel.show.facts import Block, ImportanceFacts, Row, importance_block
 from discernel.show.words import candidate_label, join, percent
 
-#: Headings for candidates that are judged by leave-one-out.
-_BY_LEAVING_OUT = ("leave-one-out error + pull", "pull")
+#: Column headings for candidates that were compared by leave-one-out.
+_LEAVE_ONE_OUT = ("leave-one-out error + pull", "pull")
 
 
 def finished(table: ResultTable, dataset: str) -> dict[str, list[Record]]:
-    """Return the records of a data set that did not fail, by method."""
+    """Return the successful records of a data set, by method."""
     found = {method: table.records.get((dataset, method), []) for method in table.methods}
     return {
         method: [record for record in records if record.result.error is None]
@@ -33,7 +33,7 @@ def finished(table: ResultTable, dataset: str) -> dict[str, list[Record]]:
 
 
 def importance_blocks(table: ResultTable, dataset: str) -> Iterator[Block]:
-    """Yield how much the columns matter; methods that learned the same share a table."""
+    """Yield tables of column importances; methods with the same importances share a table."""
     shared: list[tuple[list[ImportanceFacts], list[str]]] = []
     for method, records in finished(table, dataset).items():
         found = mean_importances(records)
@@ -47,7 +47,7 @@ def importance_blocks(table: ResultTable, dataset: str) -> Iterator[Block]:
 
 
 def _alike(first: Sequence[ImportanceFacts], second: Sequence[ImportanceFacts]) -> bool:
-    """Whether two methods have the same importances, but for rounding."""
+    """Whether two methods have the same importances, up to rounding."""
     if [each.column for each in first] != [each.column for each in second]:
         return False
     ours, theirs = ([(each.importance, each.std) for each in found] for found in (first, second))
@@ -55,11 +55,11 @@ def _alike(first: Sequence[ImportanceFacts], second: Sequence[ImportanceFacts]) 
 
 
 def _weights(table: ResultTable, dataset: str, *, by_source: bool) -> Iterator[Block]:
-    """Yield the weights of every method that learns them: of kernels, or of all of a source."""
+    """Yield the weights of every method that learns weights, by kernel or summed by source."""
     for method, records in finished(table, dataset).items():
         names, weights = named_rows(record.result.weights for record in records)
         if weights.size == 0 or np.ptp(weights) <= 1e-12:
-            continue  # one kernel, or equal weights: nothing was learned
+            continue  # a single kernel, or equal weights
         sources: dict[str, str] = {}
         for record in records:
             sources |= record.result.details.get("sources") or {}
@@ -78,10 +78,10 @@ def _weights(table: ResultTable, dataset: str, *, by_source: bool) -> Iterator[B
 
 
 def _candidates(table: ResultTable, dataset: str) -> Iterator[Block]:
-    """Yield what the default considered: means over splits, and how often chosen.
+    """Yield the candidates of the default: mean losses over splits, and how often each was chosen.
 
-    Weights are learned on columns scaled as is best in a split: apart for each scaling, they
-    would be means over other splits, which do not compare.
+    Learned weights use the best scaling of each split. They are one row of the table: a row per
+    scaling would average over different splits.
     """
     for method, records in finished(table, dataset).items():
         stored = [found for r in records if (found := r.result.details.get("considered"))]
@@ -101,62 +101,59 @@ def _candidates(table: ResultTable, dataset: str) -> Iterator[Block]:
             second = percent(beside) if by_folds else f"{beside:z.3f}"
             share = f"chosen in {-times} of {len(stored)}"
             rows.append(Row((line, f"{cost:z.3f}", second, share), cost))
-        names = ("log-loss", "accuracy %") if by_folds else _BY_LEAVING_OUT
+        names = ("log-loss", "accuracy %") if by_folds else _LEAVE_ONE_OUT
         yield Block("", f"{method} on {dataset}", "", tuple(rows), ("candidate", *names, ""), 2)
 
 
 def _line(entry: Sequence[Any], by_folds: bool) -> str:
-    """Return the name of a candidate in the table."""
+    """Return the name of the table row of a candidate."""
     if by_folds and entry[0] == "weights":
-        return "learned weights, scaled as is best"
+        return "learned weights, best scaling"
     return candidate_label(entry[0], entry[4] if by_folds else 0.0, by_folds)
 
 
 def _mean_numbers(entries: Sequence[Sequence[Any]], by_folds: bool) -> tuple[float, float]:
-    """Return the mean cost of a candidate, and beside it its accuracy or its pull."""
+    """Return the mean loss of a candidate, and its mean accuracy or pull."""
     costs = [entry[1] + entry[2] for entry in entries]
     beside = [entry[5] if by_folds else entry[2] for entry in entries]
     return float(np.mean(costs)), float(np.mean(beside))
 
 
-_NO_IMPORTANCES = (
+_WEIGHTS_NOTE = (
     "A weight says how much of a kernel is used, not how important its columns are: with rkda, a "
-    "source of pure noise can get weight."
+    "source of pure noise can have a positive weight."
 )
 #: Id, title, explanation, and the function that makes the tables of one data set.
 LEARNED: tuple[tuple[str, str, str, Callable[[ResultTable, str], Iterator[Block]]], ...] = (
     (
         "importances",
         "Columns that matter",
-        "How much of what the method predicts changes with the column, as a share of all columns. "
-        "Numbers are means over splits, with one standard deviation. If two columns say the "
-        "same, one may get the importance of both. Importance does not mean cause.",
+        "The share of each column in the increase of the held-out loss when columns are shuffled: "
+        "means over splits ± one standard deviation. If two columns carry the same information, "
+        "one may have the importance of both. Importance does not imply causation.",
         importance_blocks,
     ),
     (
         "sources",
         "Weights by source",
-        f"The weights of all kernels of a source, summed: means over splits. {_NO_IMPORTANCES}",
+        f"Sums of the weights of all kernels of a source; means over splits. {_WEIGHTS_NOTE}",
         partial(_weights, by_source=True),
     ),
     (
         "weights",
         "Kernel weights",
-        "Means over splits. Weights are over kernels normalised to the same trace. "
-        f"{_NO_IMPORTANCES}",
+        f"Means over splits. Kernels are normalized to the same trace. {_WEIGHTS_NOTE}",
         partial(_weights, by_source=False),
     ),
     (
         "candidates",
         "What was tried",
-        "Before it learns from all training rows, the default tries several candidates on training "
-        "rows that it leaves out, and chooses one, in every split anew: equal or learned "
-        "weights of the kernels, and columns as they are or scaled by how much they matter. The "
-        "simplest candidate is chosen, unless another one is better by more than a standard error. "
-        "Where kernels were given, candidates are judged by the mean squared error of the class "
-        "scores of rows that were left out one at a time (1 is knowing nothing; it is not a share "
-        "of wrong rows) and what is added for weights far from equal ones: the least sum is "
-        "chosen. Shorter bars are better.",
+        "In every split, the default compares candidates by cross-validation on the training rows: "
+        "equal or learned kernel weights, with columns unscaled or scaled by their importance. The "
+        "simplest candidate is chosen unless another one is better by more than one standard "
+        "error. If kernels were given, candidates are compared by the leave-one-out squared error "
+        "of the class scores (1 for a constant prediction; not an error rate) plus a penalty for "
+        "unequal weights, the pull; the smallest sum is chosen. Shorter bars are better.",
         _candidates,
     ),
 )

@@ -1,4 +1,4 @@
-"""One page from records: who wins, and all that the records hold, section by section."""
+"""The report of a comparison: a summary, then sections with all results."""
 
 from __future__ import annotations
 
@@ -13,56 +13,55 @@ from discernel.compare.report.tables import Section, closing_sections, result_se
 from discernel.compare.store import Record
 from discernel.compare.tables import ResultTable, summarize
 from discernel.show.facts import Block, Origin, Row
-from discernel.show.page import Pages
+from discernel.show.page import PageTemplate
 from discernel.show.svg import drawing, to_svg
-from discernel.show.words import printable, written
-from discernel.show.writing import check_place
+from discernel.show.words import escaped, printable
+from discernel.show.writing import check_writable_path
 
 _Draw = Callable[[ResultTable, str], list[figures.Drawing]]
 _PREPARED = (
-    "How cells become numbers is learned in every split from its training rows alone. A missing "
-    "number becomes the median of its column, and where two or more are missing, a further feature "
-    "says which. A category becomes one feature per value, with one for values that are rare or "
-    "new, and one for missing cells. Features are then scaled: to mean 0 and variance 1, or by "
-    "discernel itself, which divides each column by its spread."
+    "Columns are encoded in every split, using the training rows only. A missing number is "
+    "replaced by the median of its column; if two or more are missing, an indicator feature is "
+    "added. A category becomes one feature per value, one for rare or new values, and one for "
+    "missing cells. Features are then scaled to mean 0 and variance 1; discernel's default instead "
+    "divides each column by its spread."
 )
 #: Id, title, explanation, and the function that draws the figures of one data set.
 _SECTIONS: tuple[tuple[str, str, str, _Draw], ...] = (
     (
         "time",
         "Time",
-        "Further to the left is faster. Of accuracies and AUC, higher is better; of log-loss and "
-        "Brier score, lower. Lines are the intervals of the table.",
+        "Further to the left is faster. Higher accuracies and AUC are better, lower log-loss and "
+        "Brier scores. Vertical lines are 95 % intervals.",
         figures.draw_time,
     ),
     (
         "roc",
         "ROC curves",
-        "True positive rates are averaged over splits at each false positive rate; bands are "
-        "one standard deviation to each side. Beside each name is the mean area under the curve.",
+        "True positive rates are averaged over splits at each false positive rate; bands show "
+        "± one standard deviation. The mean area under the curve follows each name.",
         figures.draw_roc,
     ),
     (
         "regularization",
         "Error against λ",
-        "Leave-one-out: every training row is left out once, and its class scores are predicted "
-        "from the other rows. The error is the mean squared distance of these scores from the "
-        "right ones: 0 is perfect, 1 is knowing nothing. It is no share of wrong rows: an error "
-        "of 0.1 can go with an accuracy of 100 %. λ is the strength of the regularization. Lines "
-        "are means over splits.",
+        "Leave-one-out: the class scores of every training row are predicted from the other rows. "
+        "The error is the mean squared difference from the true scores: 0 is perfect, 1 is a "
+        "constant prediction. It is not an error rate: an error of 0.1 is possible with an "
+        "accuracy of 100 %. λ is the strength of the regularization. Lines are means over splits.",
         figures.draw_errors_by_regularization,
     ),
     (
         "convergence",
         "Convergence",
-        "The certified gap: the objective is at most this share of its value away from the best "
-        "one possible. Where several λ were tried, each λ is a line.",
+        "The certified gap bounds the relative distance of the objective from its optimum. If "
+        "several λ were tried, there is one line per λ.",
         figures.draw_convergence,
     ),
     (
         "embedding",
         "Discriminant coordinates",
-        "Large markers are the means of the classes.",
+        "Large markers are class means.",
         figures.draw_embeddings,
     ),
 )
@@ -79,23 +78,23 @@ def write_report(
 ) -> Path:
     """Write a report of an experiment as one HTML file that works offline.
 
-    Nothing is fitted. Sections without data are left out. Methods are compared pairwise with that
-    of the first record.
+    Nothing is fitted. Sections without data are omitted. The paired comparison uses the method of
+    the first record as reference.
 
     Parameters
     ----------
     records : iterable of Record
-        As `Store.records` gives them, with ``predictions=True`` for ROC curves.
+        Records from `Store.records`, with ``predictions=True`` for ROC curves.
     path : str or Path
-        The file to write; its folder must be there.
+        The file to write; its folder must exist.
     title : str, default="Comparison of methods"
         The title.
     words : sequence of str, default=()
-        Paragraphs that stand before the summary: why it was run, what a reader must know.
+        Paragraphs before the summary, for example the purpose of the experiment.
     metric : str, default="accuracy"
         The metric by which methods are compared, one of `discernel.compare.metrics.METRICS`.
     origin : Origin, optional
-        Where the results come from; `discernel.compare.exports.origin_of` makes it.
+        Origin of the results, from `discernel.compare.exports.origin_of`.
 
     Returns
     -------
@@ -105,9 +104,9 @@ def write_report(
     Raises
     ------
     InvalidInputError
-        If there are no records, or the path is a folder or lies in none.
+        If there are no records, the path is a folder, or its folder does not exist.
     FileWriteError
-        If it cannot be written; what was there is as it was.
+        If the file cannot be written; an existing file is unchanged.
     MissingExtraError
         If Jinja2 or matplotlib is not installed.
 
@@ -124,8 +123,8 @@ def write_report(
     True
     """
     path = Path(path)
-    check_place("report", path)
-    page = Pages("report.html.j2")
+    check_writable_path("report", path)
+    page = PageTemplate("report.html.j2")
     table = summarize(map(_shown, records), metric)
     with drawing():
         drawn = _figures(table)
@@ -149,20 +148,20 @@ def write_report(
 
 
 def _shown(record: Record) -> Record:
-    """Return a record in which control characters of names are written out."""
+    """Return a record with control characters in its texts escaped."""
     data, method, result = record.cell.data, record.cell.method, record.result
     cell = replace(
         record.cell,
-        data=replace(data, name=printable(data.name), file=written(data.file)),
+        data=replace(data, name=printable(data.name), file=escaped(data.file)),
         method=replace(method, name=printable(method.name)),
     )
     names = ("weights", "details", "error")
-    result = replace(result, **{name: written(getattr(result, name)) for name in names})
-    return replace(record, cell=cell, result=result, machine=written(record.machine))
+    result = replace(result, **{name: escaped(getattr(result, name)) for name in names})
+    return replace(record, cell=cell, result=result, machine=escaped(record.machine))
 
 
 def _figures(table: ResultTable) -> list[Section]:
-    """Return the sections with figures that have any."""
+    """Return the sections with figures, without empty ones."""
     found = []
     for id_, title, text, draw in _SECTIONS:
         drawn = [each for dataset in table.datasets for each in draw(table, dataset)]
@@ -173,11 +172,11 @@ def _figures(table: ResultTable) -> list[Section]:
 
 
 def _origin(origin: Origin) -> list[Section]:
-    """Return the section on the data: origin, classes and columns."""
+    """Return the section on the data set: origin, classes and columns."""
     parts, counts = origin.blocks(), origin.class_counts.items()
     if origin.n_rows:
         rows = tuple(Row((c, f"{n:,}", f"{100 * n / origin.n_rows:.1f}")) for c, n in counts)
         classes = Block("classes", "rows of each class", "", rows, ("class", "rows", "%"), 2)
-        parts.insert(1, classes.written())
-    said = (*written(origin.notes), *([_PREPARED] if origin.columns else []))
-    return [Section("data", "Data", said, tuple(parts))]
+        parts.insert(1, classes.escaped())
+    paragraphs = (*escaped(origin.notes), *([_PREPARED] if origin.columns else []))
+    return [Section("data", "Data", paragraphs, tuple(parts))]

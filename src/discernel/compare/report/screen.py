@@ -1,4 +1,4 @@
-"""The first screen of a comparison: who wins, what to expect, what matters, what to do next."""
+"""The first screen of a comparison: ranking, expected performance, importances, advice."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from discernel.compare.tables import Entry, Ranking, ResultTable, failures, rank
 from discernel.show.facts import Block, Row
 from discernel.show.words import join, percent, seconds
 
-#: Columns on the first screen, and data sets with a figure of their own.
+#: Largest numbers of columns, and of data sets with their own figure, on the first screen.
 _MOST_COLUMNS, _MOST_DATASETS = 8, 6
 
 
 @dataclass(frozen=True)
 class MethodPoint:
-    """A method in a figure: its number with the ends of its interval, NaN where there is none.
+    """A method in a figure: its value and interval; NaN if unknown.
 
     Attributes
     ----------
     method, standing, verdict : str
-        Its name and how it stands to the best one, as in `Entry` and in a word.
+        Name, standing as in `Entry`, and verdict in one word.
     mean, low, high : float
-        The number and its interval.
+        The value and the ends of its interval.
     text, hover : str
-        The number as it is shown, and all numbers of the method.
+        The value as text, and the text shown on hovering.
     """
 
     method: str
@@ -46,18 +46,18 @@ class MethodPoint:
 
 @dataclass(frozen=True)
 class IntervalFigure:
-    """All methods as points with intervals, the best first.
+    """All methods as points with intervals, best first.
 
     Attributes
     ----------
     title, caption, heading : str
-        The title, a caption, and the name of the axis with its unit.
+        Title, caption, and axis label with its unit.
     points : tuple of MethodPoint
         The methods.
     low, high : float
-        The ends of the axis.
+        Ends of the axis.
     unit : float
-        The factor of numbers at the axis: 100 for percent.
+        Factor for tick labels: 100 for percent.
     """
 
     title: str
@@ -70,7 +70,7 @@ class IntervalFigure:
 
     @property
     def ticks(self) -> list[tuple[str, float]]:
-        """Some three to five round numbers, as text and as a place."""
+        """Three to five round tick values, as text and position."""
         low, high = self.unit * self.low, self.unit * self.high
         rough = (high - low) / 5.0
         power = 10.0 ** math.floor(math.log10(rough))
@@ -80,12 +80,12 @@ class IntervalFigure:
         return [(f"{tick:g}", self.place(tick / self.unit)) for tick in found]
 
     def place(self, value: float) -> float:
-        """Return where a value stands on the axis, in percent of its length."""
+        """Return the position of a value on the axis, in percent of its length."""
         return round(100.0 * (value - self.low) / (self.high - self.low), 2)
 
 
 def dataset_figure(table: ResultTable, dataset: str) -> IntervalFigure:
-    """Return the methods on a data set, with the intervals of the metric."""
+    """Return the figure of all methods on a data set."""
     entries, metric = table.ranked(dataset), table.metric
     caption = f"{metric.heading} on {dataset}, with 95 % intervals"
     points = tuple(_entry_point(entry, table.verdict(entry), metric) for entry in entries)
@@ -113,7 +113,7 @@ def _entry_point(entry: Entry, verdict: str, metric: PredictionMetric) -> Method
 
 
 def drawn_range(entries: Sequence[Entry]) -> tuple[float, float]:
-    """Return the ends of an axis: whole hundredths around all intervals but the baseline's."""
+    """Return the ends of an axis: hundredths that enclose all intervals except the baseline's."""
     known = [e.interval for e in entries if e.interval is not None and e.method != BASELINE]
     ends = [i.mean if math.isnan(end) else end for i in known for end in (i.low, i.high)]
     low, high = min(ends, default=0.0), max(ends, default=1.0)
@@ -122,9 +122,9 @@ def drawn_range(entries: Sequence[Entry]) -> tuple[float, float]:
 
 
 def rank_figure(ranking: Ranking) -> IntervalFigure:
-    """Return mean ranks, with half of the critical difference to each side.
+    """Return the figure of mean ranks, with intervals of half the critical difference.
 
-    So the intervals of two methods overlap unless Nemenyi's test finds a difference.
+    Intervals of two methods overlap unless they differ significantly in the Nemenyi test.
     """
     reach = ranking.test.critical_difference / 2.0
     points = []
@@ -152,18 +152,21 @@ def rank_figure(ranking: Ranking) -> IntervalFigure:
 
 
 def first_screen(table: ResultTable) -> dict[str, Any]:
-    """Return what the first screen shows, by the names of its template."""
+    """Return the template variables of the first screen."""
     ranking, failed = rank_methods(table), failures(table)
     n_runs = sum(len(found) for found in table.records.values())
     several = len(table.datasets) > 1
     verdicts = [words.describe_dataset(table, dataset) for dataset in table.datasets]
     lead = words.describe_ranking(ranking) if several else verdicts[0]
-    of_default: dict[str | None, list[str]] = {}
+    by_advice: dict[str | None, list[str]] = {}
     for dataset in table.datasets:
-        of_default.setdefault(words.describe_default(table, dataset), []).append(dataset)
+        by_advice.setdefault(words.describe_default(table, dataset), []).append(dataset)
     following = [
         words.describe_power(table),
-        *(f"{join(on)}: {said}" if several and said else said for said, on in of_default.items()),
+        *(
+            f"{join(on)}: {advice}" if several and advice else advice
+            for advice, on in by_advice.items()
+        ),
         words.describe_failures(failed, n_runs) if failed else None,
         "Learn from all rows: discernel fit." if DEFAULT in table.methods else None,
     ]
@@ -171,7 +174,7 @@ def first_screen(table: ResultTable) -> dict[str, Any]:
         "lead": lead or " ".join(verdicts),
         "overall": None if ranking is None else rank_figure(ranking),
         "by_dataset": [dataset_figure(table, each) for each in table.datasets[:_MOST_DATASETS]],
-        "expected_title": "Over all data sets" if several else "Expected of new rows",
+        "expected_title": "Over all data sets" if several else "Expected on new rows",
         "expected": _tiles(table, ranking, n_runs, sum(len(f.repetitions) for f in failed)),
         "matters": _matters(table),
         "next": [sentence for sentence in following if sentence],
@@ -179,7 +182,7 @@ def first_screen(table: ResultTable) -> dict[str, Any]:
 
 
 def _tiles(table: ResultTable, ranking: Ranking | None, n_runs: int, n_failed: int) -> list[Row]:
-    """Return three numbers: of one data set what to expect of new rows, of several the ranks."""
+    """Return up to three tiles: expected performance, or ranks if there are several data sets."""
     if len(table.datasets) > 1:
         found = [e for e in table.entries.values() if e.standing in ("ahead", "level")]
         wins = Counter(entry.method for entry in found).most_common(1)
@@ -200,18 +203,18 @@ def _tiles(table: ResultTable, ranking: Ranking | None, n_runs: int, n_failed: i
     rows.append((metric.label, metric.show_with_unit(entry.mean), detail))
     guess = entries.get(BASELINE)
     if guess is not None and guess is not entry:
-        detail = f"{metric.label} of always the most frequent class"
-        rows.append(("without a model", metric.show_with_unit(guess.mean), detail))
+        detail = f"{metric.label} of always predicting the most frequent class"
+        rows.append(("baseline", metric.show_with_unit(guess.mean), detail))
     if "log_loss" in entry.means and metric.name != "log_loss":
         share = percent(math.exp(-entry.means["log_loss"]))
-        detail = f"the right class gets {share} %, as a geometric mean"
+        detail = f"the true class has a probability of {share} %, as a geometric mean"
         rows.append(("log-loss", f"{entry.means['log_loss']:z.3f}", detail))
     rows.append(("time of a fit", seconds(entry.seconds_fit, 2), entry.method))
     return [Row(each) for each in rows[:3]]
 
 
 def _matters(table: ResultTable) -> Block | None:
-    """Return the importances of columns to the first method that has them, as means."""
+    """Return the mean column importances of the first method that has any."""
     for dataset in table.datasets:
         for block in importance_blocks(table, dataset):
             aside = f"to {block.title}: share ± standard deviation over splits"

@@ -1,4 +1,4 @@
-"""The tables of a comparison's page."""
+"""The tables of a comparison report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from discernel.show.words import join, memory, probability, seconds, signed
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page that unfolds: paragraphs, tables and figures."""
+    """A section of the page that can be folded: paragraphs, tables and figures."""
 
     id: str
     title: str
@@ -30,53 +30,54 @@ class Section:
 
 
 def result_sections(table: ResultTable) -> list[Section]:
-    """Return the results, and the paired comparison if there is any."""
+    """Return the sections with the results and, if there is one, the paired comparison."""
     ranking = rank_methods(table)
     metric, several = table.metric, len(table.datasets) > 1
     overview = [_overview(table, ranking)] if several else []
     metrics = _metrics(table)
     better = "higher" if metric.higher_is_better else "lower"
     points = any(e.interval and e.interval.low == e.interval.high for e in table.entries.values())
-    said = (
-        f"Means over splits of held-out rows, with 95 % intervals for {metric.label}, by which "
-        f"methods are judged; {better} is better. Best: the best mean. Tied: the difference from "
-        "the best may be chance. Worse: it is not. Cannot tell: there are too few splits, or "
-        "all have the same difference. Intervals and tests allow for training rows that splits "
-        "share (Nadeau and Bengio), tests also for all pairs of methods on a data set (Holm)."
-        + " An interval without length means that all splits gave the same number, not that "
-        "there is no doubt." * points,
-        "p: the probability that chance alone makes so large a difference from the best; for the "
-        "best itself, from the nearest other. Fit: the mean time to learn. Memory: the most that "
-        "the process held. Splits: those that finished. A click on a header sorts.",
+    paragraphs = (
+        f"Means over splits of held-out rows, with 95 % intervals for {metric.label}, the metric "
+        f"of the verdicts; {better} is better. Best: the best mean. Tied: not significantly worse "
+        "than the best. Worse: significantly worse. Cannot tell: too few splits, or the same "
+        "difference in all of them. Intervals and tests are corrected for training rows that "
+        "splits share (Nadeau and Bengio), tests also for all pairs of methods on a data set "
+        "(Holm)."
+        + " An interval of length 0 means that all splits gave the same value, not that the value "
+        "is certain." * points,
+        "p: p-value of the difference from the best method; for the best itself, from the closest "
+        "other. Fit: mean time of a fit. Memory: peak memory of the process. Splits: finished "
+        "splits. Click on a header to sort.",
         *([] if ranking is None else [_describe_ranks(ranking, metric)]),
     )
     rows = tuple(Row((each.label, each.meaning)) for each in metrics)
-    meanings = Block("meanings", "what the metrics mean", "", rows)
-    results = Section("results", "Results", said, (*overview, _entries(table), meanings))
+    meanings = Block("meanings", "definitions of the metrics", "", rows)
+    results = Section("results", "Results", paragraphs, (*overview, _entries(table), meanings))
     return [results, *_comparison(table)]
 
 
 def _describe_ranks(ranking: Ranking, metric: PredictionMetric) -> str:
-    """Say how methods are ranked over data sets, and by which test."""
+    """Return a sentence on how methods are ranked over data sets, and on the test."""
     test = ranking.test
     return (
-        f"Rank 1 is the best {metric.label} on a data set; a method that failed is last there, and "
-        f"one that was not run on all data sets has no rank. Data sets: {join(ranking.datasets)}. "
-        f"Friedman test in the form of Iman and Davenport: F = {test.statistic:.2f}, p "
-        f"{probability(test.p_value)}. Ranks that differ by less than "
-        f"{test.critical_difference:.2f} are not clearly different (Nemenyi)."
+        f"Rank 1 is the best {metric.label} on a data set; a method that failed ranks last, and a "
+        f"method that was not run on all data sets has no rank. Data sets: "
+        f"{join(ranking.datasets)}. Friedman test in the form of Iman and Davenport: "
+        f"F = {test.statistic:.2f}, p {probability(test.p_value)}. Mean ranks that differ by less "
+        f"than {test.critical_difference:.2f} are not significantly different (Nemenyi)."
     )
 
 
 def _metrics(table: ResultTable) -> list[PredictionMetric]:
-    """Return the metrics that any method has, the one that is ranked first."""
+    """Return the metrics that at least one method has, the metric of the ranking first."""
     known = {name for entry in table.entries.values() for name in entry.means}
     found = [metric for name, metric in METRICS.items() if name in known]
     return sorted(found, key=lambda metric: metric != table.metric)
 
 
 def _overview(table: ResultTable, ranking: Ranking | None) -> Block:
-    """Return a row per method: its mean on every data set, and its mean rank."""
+    """Return a table with a row per method: its mean on every data set, and its mean rank."""
     ranks = {} if ranking is None else ranking.ranks
     rows = []
     for method in table.methods:
@@ -101,7 +102,7 @@ def _overview_cell(table: ResultTable, dataset: str, method: str) -> str:
 
 
 def _entries(table: ResultTable) -> Block:
-    """Return a row per method and data set with all its numbers."""
+    """Return a table with a row per method and data set, and all metrics."""
     several, metric = len(table.datasets) > 1, table.metric
     others = _metrics(table)[1:]
     rows = []
@@ -132,7 +133,7 @@ def _comparison(table: ResultTable) -> list[Section]:
     several = len(table.datasets) > 1
 
     def number(value: float) -> str:
-        """Return a difference of a metric; shares in percentage points."""
+        """Return a difference of a metric as text, in percentage points if it is in percent."""
         return signed(100.0 * value, "z.1f") if metric.in_percent else signed(value)
 
     for each in table.against(reference):
@@ -146,19 +147,19 @@ def _comparison(table: ResultTable) -> list[Section]:
         return []
     points = ", in percentage points" if metric.in_percent else ""
     sign = "Positive" if metric.higher_is_better else "Negative"
-    said = (
+    paragraph = (
         f"The {metric.label} of each method minus that of {reference}{points}, over the splits "
-        f"that both finished. {sign} numbers: the method is better than {reference}. p is that of "
-        "the pair wherever this page shows it, corrected for all pairs of methods on a data set."
+        f"that both finished. {sign} differences mean that the method is better than {reference}. "
+        "p-values are corrected for all pairs of methods on a data set."
     )
     header = ("method", "difference", "interval", "splits", "p", "verdict")
     named = (*header, *(["data set"] if several else []))
     part = Block("pairs", f"differences from {reference}", "", tuple(rows), named, 4)
-    return [Section("comparison", f"Against {reference}", (said,), (part,))]
+    return [Section("comparison", f"Against {reference}", (paragraph,), (part,))]
 
 
 def closing_sections(table: ResultTable) -> list[Section]:
-    """Return what failed, how rows were divided, and the machines that took part."""
+    """Return the sections on failures, and on splits and machines."""
     found = []
     if failed := failures(table):
         rows = [
@@ -166,16 +167,16 @@ def closing_sections(table: ResultTable) -> list[Section]:
             for f in failed
         ]
         header = ("method", "data set", "splits", "message")
-        part = Block("failed", "what failed, and why", "", tuple(rows), header)
+        part = Block("failed", "failed splits", "", tuple(rows), header)
         found.append(Section("failures", "Failures", (), (part,)))
     names = ("data set", "scaling", "splits", "held-out rows", "options")
-    title = "how rows were scaled and divided"
-    divided = Block("divided", title, "", tuple(_divisions(table)), names)
-    return [*found, Section("environment", "Environment", (), (divided, *_machines(table)))]
+    title = "how rows were scaled and split"
+    prepared = Block("splits", title, "", tuple(_splits(table)), names)
+    return [*found, Section("environment", "Environment", (), (prepared, *_machines(table)))]
 
 
 def _machines(table: ResultTable) -> list[Block]:
-    """Return every machine that took part, with what it was and how many runs it did."""
+    """Return a table of facts for every machine that ran cells."""
     everything = [record for found in table.records.values() for record in found]
     machines = Counter(
         tuple((name, str(fact)) for name, fact in sorted(r.machine.items(), key=_fact_order))
@@ -191,12 +192,12 @@ def _machines(table: ResultTable) -> list[Block]:
 
 
 def _fact_order(fact: tuple[str, Any]) -> tuple[bool, str]:
-    """Put the machine before the versions of packages."""
+    """Return a sort key that puts facts about the machine before package versions."""
     return fact[0] not in ("system", "cores", "threads", "python"), fact[0]
 
 
-def _divisions(table: ResultTable) -> list[Row]:
-    """Return how the rows of every data set were scaled and divided."""
+def _splits(table: ResultTable) -> list[Row]:
+    """Return a row per data set: how its rows were scaled and split."""
     rows = []
     for dataset in table.datasets:
         found = [r for place, rs in table.records.items() if place[0] == dataset for r in rs]
@@ -205,6 +206,6 @@ def _divisions(table: ResultTable) -> list[Row]:
         sizes = {len(truth) for truth in stored if truth is not None}
         held_out = join([str(size) for size in sorted(sizes)]) if sizes else "–"
         options = ", ".join(f"{k} = {v}" for k, v in cell.data.options.items()) or "–"
-        divided = words.describe_splits(cell.splits, n)
-        rows.append(Row((dataset, cell.data.scaling, divided, held_out, options)))
+        how = words.describe_splits(cell.splits, n)
+        rows.append(Row((dataset, cell.data.scaling, how, held_out, options)))
     return rows

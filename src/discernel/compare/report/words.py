@@ -1,4 +1,4 @@
-"""Results of a comparison in plain sentences."""
+"""Sentences that describe the results of a comparison."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from discernel.compare.statistics import ALPHA, Interval
 from discernel.compare.tables import Entry, Failure, Ranking, ResultTable
 from discernel.show.words import count, join, probability
 
-#: The method that is discernel's default, and the one that predicts the most frequent class.
+#: discernel's default method, and the baseline that predicts the most frequent class.
 DEFAULT, BASELINE = DEFAULT_METHODS[0], DEFAULT_METHODS[-1]
-#: With fewer splits the corrected test finds little: its t has few degrees of freedom.
+#: With fewer splits the corrected t-test has little power.
 _FEW_SPLITS = 10
-#: Most methods with the best mean that are named.
+#: Largest number of methods with the best mean that are named.
 _FEW_NAMES = 3
 
 
 def span(interval: Interval | None, metric: PredictionMetric) -> str:
-    """Return the ends of an interval of a metric; a dash where there is none."""
+    """Return the ends of an interval as text; a dash if there is none."""
     if interval is None or math.isnan(interval.low):
         return "–"
     return f"{metric.show(interval.low)} to {metric.show(interval.high)}"
 
 
-def describe_splits(splits: Splits, n_divisions: int) -> str:
-    """Say how rows were divided, and how often."""
+def describe_splits(splits: Splits, n_splits: int) -> str:
+    """Describe how rows were split."""
     if splits.donor:
-        return "the training part that the donor of the data made"
+        return "training rows chosen by the donor of the data"
     if splits.folds is not None:
-        turns = -(-n_divisions // splits.folds)
+        turns = -(-n_splits // splits.folds)
         times = "once" if turns == 1 else f"{turns} times"
         return f"{splits.folds}-fold cross-validation, {times}, seeds from {splits.seed}"
     size = splits.train_size
     part = f"{size:.0%} of the rows train" if size < 1 else f"{int(size)} rows train"
     manner = "stratified" if splits.stratify else "not stratified"
-    return f"{count(n_divisions, 'split')}, {part}, {manner}, seeds from {splits.seed}"
+    return f"{count(n_splits, 'split')}, {part}, {manner}, seeds from {splits.seed}"
 
 
 def describe_dataset(table: ResultTable, dataset: str) -> str:
-    """Say which method is the best on a data set, and whether that means anything."""
+    """Say which method is best on a data set, and whether its lead is significant."""
     entries, label = [e for e in table.ranked(dataset) if e.values], table.metric.label
     if not entries:
         return f"On {dataset} no method has a result for {label}."
@@ -58,13 +58,13 @@ def describe_dataset(table: ResultTable, dataset: str) -> str:
     if all(entry.standing == "untested" for entry in entries):
         return (
             f"On {dataset}, {best.method} has the best {label}, {number}, but the splits cannot "
-            "tell whether a difference is chance."
+            "tell whether the differences are due to chance."
         )
     return _describe_level(dataset, entries, table.metric)
 
 
 def _describe_level(dataset: str, entries: Sequence[Entry], metric: PredictionMetric) -> str:
-    """Say who has the best mean where that may be chance, and how the others stand."""
+    """Name the methods with the best mean, if no lead is significant, and the worse ones."""
     best = entries[0]
     number = _number(best, metric)
     if len({entry.mean for entry in entries}) == 1:
@@ -81,14 +81,16 @@ def _describe_level(dataset: str, entries: Sequence[Entry], metric: PredictionMe
         for standing in ("level", "untested", "behind")
     }
     if not by_standing["behind"] and not by_standing["untested"]:
-        return f"{start}, but all others are statistically tied: the differences may be chance."
+        return (
+            f"{start}, but all others are statistically tied: the differences may be due to chance."
+        )
     names = {"level": "Statistically tied", "untested": "Not tested", "behind": "Clearly worse"}
-    said = [f" {names[key]}: {join(found)}." for key, found in by_standing.items() if found]
-    return f"{start}.{''.join(said)}"
+    sentences = [f" {names[key]}: {join(found)}." for key, found in by_standing.items() if found]
+    return f"{start}.{''.join(sentences)}"
 
 
 def describe_default(table: ResultTable, dataset: str) -> str | None:
-    """Say how the default stands to the best method; None where it was not compared."""
+    """Compare the default with the best method; None if the default was not compared."""
     entries = [entry for entry in table.ranked(dataset) if entry.values]
     found = [entry for entry in entries if entry.method == DEFAULT]
     if not found or len(entries) < 2:
@@ -107,7 +109,7 @@ def describe_default(table: ResultTable, dataset: str) -> str | None:
 
 
 def conclusion(table: ResultTable, dataset: str) -> list[str]:
-    """Say what the results on a data set mean: the best, the default, and how sure that is."""
+    """Return sentences on a data set: the best method, the default, and the power of the tests."""
     found = (
         describe_dataset(table, dataset),
         describe_default(table, dataset),
@@ -117,7 +119,7 @@ def conclusion(table: ResultTable, dataset: str) -> list[str]:
 
 
 def describe_ranking(ranking: Ranking | None) -> str | None:
-    """Say what the ranks over all data sets mean; None where there is nothing to rank."""
+    """Describe the ranking over all data sets; None without a ranking."""
     if ranking is None:
         return None
     test, verdicts = ranking.test, ranking.verdicts
@@ -128,28 +130,29 @@ def describe_ranking(ranking: Ranking | None) -> str | None:
     )
     p = probability(test.p_value)
     if not test.p_value < ALPHA:
-        return f"{first}, but ranks do not differ more than by chance (Friedman test, p {p})."
+        return f"{first}, but the differences may be due to chance (Friedman test, p {p})."
     if not tied:
         return f"{first}, clearly better than all others (Friedman test, p {p}; Nemenyi)."
     return (
-        f"{first}. Methods differ (Friedman test, p {p}), but {join(tied)} cannot be told from "
-        f"{join(best)} (Nemenyi: ranks must differ by {test.critical_difference:.2f})."
+        f"{first}. Methods differ (Friedman test, p {p}), but {join(tied)} "
+        f"{'is' if len(tied) == 1 else 'are'} not significantly worse than {join(best)} (Nemenyi: "
+        f"ranks must differ by {test.critical_difference:.2f})."
     )
 
 
 def describe_power(table: ResultTable) -> str | None:
-    """Say that few splits show large differences only; None where they are not few."""
+    """Say that few splits detect only large differences; None with enough splits."""
     most = max((len(entry.values) for entry in table.entries.values()), default=0)
     if len(table.methods) < 2 or not 2 <= most < _FEW_SPLITS:
         return None
     return (
         f"Run {_FEW_SPLITS} or more splits: with {count(most, 'split')} only large "
-        "differences show, and tied methods need not be equally good."
+        "differences are detected, and tied methods need not be equally good."
     )
 
 
 def describe_failures(found: Sequence[Failure], n_runs: int) -> str:
-    """Say how many runs failed, and which."""
+    """Say how many cells failed, and which."""
     counts: dict[str, int] = {}
     for failure in found:
         place = f"{failure.method} on {failure.dataset}"

@@ -33,3 +33,14 @@ const follow = () => unfold(document.getElementById(decodeURIComponent(location.
 addEventListener("hashchange", follow);
 addEventListener("beforeprint", () => unfold(document.body));
 follow();
+// A table that is wider than its box shows each row as a block, instead of a part of its columns.
+const narrow = matchMedia("(max-width: 40rem)");
+const stack = () => {
+  for (const box of document.querySelectorAll(".scroll")) {
+    box.classList.remove("stacked");
+    box.classList.toggle("stacked", narrow.matches || box.scrollWidth > box.clientWidth);
+  }
+};
+addEventListener("resize", stack);
+document.addEventListener("toggle", stack, true); // tables of a folded section have no width
+stack();

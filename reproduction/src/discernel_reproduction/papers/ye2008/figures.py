@@ -80,7 +80,7 @@ def _lambda_plan(task: TableData) -> Plan:
 
 
 def _over_lambda(tasks: Sequence[TableData]) -> Any:
-    """Return what draws accuracy over λ, one panel a data set."""
+    """Return a function that draws accuracy against λ, one panel per data set."""
 
     def draw(records: Sequence[Record]) -> Any:
         from matplotlib.figure import Figure
@@ -137,17 +137,17 @@ def time_ratios(records: Sequence[Record]) -> Any:
     return figure
 
 
-# ---- what is run ---------------------------------------------------------------------------------
+# ---- reproductions -------------------------------------------------------------------------------
 
 _TIMES_NOTE = (
     "Only the caption of the figure is text: its bars were not read off. The paper leaves SDP out; "
-    f"QCQP is run on {ye.FEW} divisions, the others on those of Tables 2 to 5."
+    f"QCQP is run on {ye.FEW} splits, the others on those of Tables 2 to 5."
 )
 _LAMBDA_NOTES = (
     "The figure plots SDP_θ and QCQP_θ, whose accuracies jump where its solvers failed. They have "
     "one optimum; ours is found by Newton's method and certified, so there is one curve. Printed "
     "accuracies at λ = 5e-4 are those of the tables.",
-    "Ours are means of 30 divisions; of how many the paper's are is not said.",
+    "Ours are means of 30 splits; of how many the paper's are is not said.",
 )
 
 

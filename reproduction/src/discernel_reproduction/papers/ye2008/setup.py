@@ -1,6 +1,6 @@
-"""The data, kernels and methods of Ye, Ji and Chen (2008), and how their tables count.
+"""Data, kernels and methods of Ye, Ji and Chen (2008), and the units of their tables.
 
-What the paper leaves open was found from its own numbers; `OPEN` says so to the reader.
+Details that the paper does not give were inferred from its numbers; `OPEN` lists them.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from discernel_reproduction.papers.common import TEN_WIDTHS, gaussians
 N_KERNELS = len(TEN_WIDTHS)
 #: exp(−d²/σ), not exp(−d²/σ²): see `OPEN`.
 _KERNELS = gaussians(float(f"{width:.12g}") for width in np.sqrt(TEN_WIDTHS))
-_N_DIVISIONS = 30
+_N_SPLITS = 30
 
-#: Divisions of what takes minutes.
+#: Number of splits for methods that take minutes.
 FEW = 3
 
 OPEN = (
@@ -29,8 +29,8 @@ OPEN = (
     "scalings each, this pair was closest to the printed weights of QCQP_θ on sonar, ionosphere, "
     "cancer and wine; on heart, exp(-d²/σ²) on features in [0, 1] was closer. The choice was made "
     "by these weights, so their agreement is no independent evidence; accuracies were not used.",
-    "Sonar and heart are scaled by all rows before these are divided, as the paper says: over 30 "
-    "divisions the weights of the exact program are then within 0.07 and 0.02 of the printed ones "
+    "Sonar and heart are scaled by all rows before they are split, as the paper says: over 30 "
+    "splits the weights of the exact program are then within 0.07 and 0.02 of the printed ones "
     "of SILP_θ (sums of differences), and within 0.23 and 0.10 if scaled by the training rows. On "
     "ionosphere and cancer both are the same. Others are scaled by the training rows.",
     "σ = 4.46 is printed where ten values evenly spaced in the logarithm have 4.64, which is ours.",
@@ -44,15 +44,15 @@ class TableData:
     Attributes
     ----------
     table : int
-        The number of its table.
+        Number of its table.
     label : str
-        What the paper calls it.
+        Name in the paper.
     data : Data
-        Its rows.
+        The data set.
     n_rows : int
-        How many there are.
+        Number of rows.
     train_size : float or int
-        The share that trains, or the number of rows.
+        Fraction or number of training rows.
     """
 
     table: int
@@ -67,8 +67,8 @@ class TableData:
         size = self.train_size
         return int(size if size >= 1 else size * self.n_rows)
 
-    def splits(self, n: int = _N_DIVISIONS) -> Splits:
-        """Return the first n divisions."""
+    def splits(self, n: int = _N_SPLITS) -> Splits:
+        """Return the first n splits."""
         return Splits(n=n, train_size=self.train_size)
 
 
@@ -87,7 +87,7 @@ def _subset(
 
 
 # Where a share of all rows, rounded down, is not what Table 17 prints, its number is given: the
-# paper seems to have rounded the share of each class. Data are normalised, then divided, as in the
+# paper seems to have rounded the share of each class. Data are normalised, then split, as in the
 # paper; every training part of ionosphere and cancer has the extremes of all rows anyway.
 BINARY = (
     _binary(2, "sonar", "sonar", 208, 167, scaled_together=True),
@@ -195,8 +195,8 @@ def learned_lambda(n_train: int) -> Callable[[Record], float]:
 
 
 def chosen(position: int) -> Callable[[Record], float]:
-    """Return how often of 30 times a kernel would be chosen, did all divisions choose as one."""
-    return lambda record: _N_DIVISIONS * _weights(record)[position]
+    """Return how often of 30 times a kernel would be chosen, did all splits choose as one."""
+    return lambda record: _N_SPLITS * _weights(record)[position]
 
 
 def margin_weight(position: int) -> Callable[[Record], float]:

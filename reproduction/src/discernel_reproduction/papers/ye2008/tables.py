@@ -34,8 +34,8 @@ _APPROXIMATE = (
     "SDP rows of several classes are of the approximate program (32). Beyond wine it takes far too "
     "long here; ours is the exact program then, shown and not judged."
 )
-_FEW_DIVISIONS = (
-    "Weights of the approximate program: Three divisions here, and where our certified optimum has "
+_FEW_SPLITS = (
+    "Weights of the approximate program: Three splits here, and where our certified optimum has "
     "0 the printed weights, means over 30, are about 0.01."
 )
 _SILP_WEIGHTS = (
@@ -50,7 +50,7 @@ _MARGIN_WEIGHTS = (
 )
 _GIVEN = "λ and C that were given are no result, and not judged."
 _LEARNT = "A learned λ or C is a mean over many orders of magnitude, and not judged."
-_COUNTS = "How often cross-validation chose a kernel is not judged; ours is scaled to 30 divisions."
+_COUNTS = "How often cross-validation chose a kernel is not judged; ours is scaled to 30 splits."
 _NARROW = (
     "Narrow kernels, threshold not printed: A kernel near the identity puts test rows between the "
     "classes, so that the threshold decides, and the paper does not say which one RKDA has. Ours "
@@ -58,7 +58,7 @@ _NARROW = (
     "the SVM, ours is 66.7."
 )
 _SONAR = (
-    "Sonar, not known: Baselines are below print as much as learned kernels. Divisions explain a "
+    "Sonar, not known: Baselines are below print as much as learned kernels. Splits explain a "
     "part at most: on 60 others the exact program has 88.2 ± 0.7 instead of 87.5 ± 0.9, SM1 88.0 ± "
     "0.7 instead of 87.2 ± 0.9, and an SVM with θ5 and C = 100, scaled by training rows, 83.3 ± "
     "0.7 instead of 81.1 ± 1.1."
@@ -77,7 +77,7 @@ _DIGITS = (
 )
 _CHOSEN = (
     "SVM_K,C is not judged: of the first, the last and evenly spaced hundred rows of each class "
-    "and of rows drawn anew for every division, those were taken with which this baseline came "
+    "and of rows drawn anew for every split, those were taken with which this baseline came "
     "nearest to its printed numbers, one choice a data set. Accuracies of the exact program on the "
     "same rows had been seen before. Levels are therefore fitted; what the other rows tell is how "
     "methods stand to one another."
@@ -85,36 +85,36 @@ _CHOSEN = (
 _ROWS_WEIGHTS = "Weights are not judged where the rows are others than the paper's."
 _SUBSET = (
     "Only for USPS are 100 rows a class printed. Printed accuracies of satimage, segment and "
-    "waveform are whole numbers of right test rows over 30 divisions if a hundred rows a class are "
-    "divided 60 to 40, too."
+    "waveform are whole numbers of right test rows over 30 splits if a hundred rows per class are "
+    "split 60 to 40, too."
 )
 _SATIMAGE = (
-    "Of each class the last hundred rows in the file are taken. Over six divisions SVM_K,C was "
+    "Of each class the last hundred rows in the file are taken. Over six splits SVM_K,C was "
     "0.5 points from the printed numbers with them in the mean of the three tables, 3.4 with the "
     "first hundred, 2.8 with evenly spaced ones, 2.3 with rows drawn anew; drawn anew, 12 of 18 "
-    "cells differed over ten divisions, all of them below print."
+    "cells differed over ten splits, all of them below print."
 )
 _USPS = (
-    "Of each class the first hundred rows in the file are taken. Over three divisions SVM_K,C was "
+    "Of each class the first hundred rows in the file are taken. Over three splits SVM_K,C was "
     "0.9 points from the printed numbers with them in the mean of the three tables, 4.2 with the "
     "last hundred, 2.2 with evenly spaced ones; drawn anew, 17 of 18 cells differed over ten "
-    "divisions, up to 3.4 points below print.",
+    "splits, up to 3.4 points below print.",
     "USPS is scaled to [0, 1]: with [-1, 1] the widest kernel had nearly all the weight. With "
     "exp(-d²/2σ) and [-1, 1] weights were much closer to the printed ones, with the same "
     "accuracies. The first classes are taken to be 0, 1, 2, ...",
 )
 _SEGMENT = (
     "The first classes of segment are taken in Statlog's order: brickface, sky, foliage, ... A "
-    "hundred rows of each are drawn anew for every division. Over 30 divisions SVM_K,C is 0.4 "
+    "hundred rows of each are drawn anew for every split. Over 30 splits SVM_K,C is 0.4 "
     "points from the printed numbers in the mean of the two tables; over six it was 1.1 with the "
     "first hundred or evenly spaced ones, 1.3 with the last."
 )
 _WAVEFORM = (
-    "A hundred rows of each class are drawn anew for every division. Waveform is not scaled: of "
+    "A hundred rows of each class are drawn anew for every split. Waveform is not scaled: of "
     "the scalings tried, the weights of QCQP_θ come closest so, and not very close."
 )
 _WINE = (
-    "Printed accuracies of wine are whole numbers of right rows among 71 over 30 divisions: 107 "
+    "Printed accuracies of wine are whole numbers of right rows among 71 over 30 splits: 107 "
     "trained, each class rounded. Ours are 106, scaled by themselves; with 107 and scaling by all "
     "rows the weights of the exact program come a little closer, and the approximate one would "
     "have to be run again."
@@ -149,7 +149,7 @@ def _learned(
     name, n_train = task.data.name, task.n_train if row.endswith(",λ") else None
     for i, column in enumerate(_COLUMNS):
         share = ye.share_of(i, n_train)
-        reason = weights or (_SILP_WEIGHTS if row in _SILP_ROWS else _FEW_DIVISIONS)
+        reason = weights or (_SILP_WEIGHTS if row in _SILP_ROWS else _FEW_SPLITS)
         yield Link(row, column, name, method.name, share, reason, judged=not weights)
     if n_train is None:
         yield Link(row, "λ", name, method.name, _given, _GIVEN, judged=False)
@@ -275,7 +275,7 @@ def _multi_table(task: TableData) -> Reproduction:
 def _notes(task: TableData) -> tuple[str, ...]:
     """Return what is to be known about the rows of several classes."""
     if not _is_subset(task):
-        few = f"The approximate program is run on the first {ye.FEW} divisions."
+        few = f"The approximate program is run on the first {ye.FEW} splits."
         return (*ye.OPEN, few, _WINE)
     special = {
         "usps": _USPS,
@@ -316,7 +316,7 @@ def _times() -> Reproduction:
             )
     notes = (
         *ye.OPEN,
-        f"SDP is run on wine only and QCQP on the smaller data sets, {ye.FEW} divisions each: the "
+        f"SDP is run on wine only and QCQP on the smaller data sets, {ye.FEW} splits each: the "
         "others take minutes to hours a fit. Newton's method, our default, is in Figure 1.",
     )
     return Reproduction("ye2008-table16", tuple(plans), tuple(links), notes, time_ratios)
@@ -331,7 +331,7 @@ def _support_vectors() -> Reproduction:
     for task in ye.BINARY:
         row, name = task.label, task.data.name
         rows = metric("training_rows")
-        reason = "The training size is that of the division, and not judged."
+        reason = "The training size is that of the split, and not judged."
         links.append(Link(row, "training size", name, "SM1", rows, reason, judged=False))
         for method in ye.MARGINS:
             kind, why = method.name, _SV_COUNT if method.name == "SM1" else _SV_THRESHOLD
