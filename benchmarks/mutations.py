@@ -109,7 +109,7 @@ TESTS = {
     "programs/search.py": ["tests/programs/test_*choices.py", "tests/programs/test_auto*.py"],
     "default/": ["tests/default"],
     "default/metric.py": ["tests/default/test_metric.py"],
-    "discriminant.py": ["tests/test_discriminant*.py"],
+    "discriminant/": ["tests/test_discriminant*.py", "tests/test_links.py"],
     "targets.py": ["tests/test_targets*.py", "tests/programs/test_part.py"],
 }
 #: What is run besides where those tests pass.
@@ -405,8 +405,8 @@ def _short(text: str) -> str:
 
 def drawn(n: int, seed: int) -> list[Change]:
     """Return changes made by rule, drawn with equal chances for every one in the core."""
-    files = [*(p for room in ("programs", "papers", "learn", "bank") for p in _modules(room))]
-    files += [Path("discriminant.py"), Path("targets.py")]
+    rooms = ("programs", "papers", "learn", "bank", "discriminant")
+    files = [*(p for room in rooms for p in _modules(room)), Path("targets.py")]
     found: list[Change] = []
     for file in files:
         source = (ROOT / SOURCE / file).read_bytes()

@@ -7,8 +7,8 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.linear_model import LogisticRegression
 
 from discernel import KernelDiscriminant, MultipleKernelDiscriminant
-from discernel.discriminant import _calibrated
-from discernel.links import Link, logistic_link, mixture_weights
+from discernel.discriminant import calibrated
+from discernel.discriminant.links import Link, logistic_link, mixture_weights
 from discernel.targets import ClassTarget
 
 
@@ -28,7 +28,7 @@ def log_loss(likelihood, target):
 def test_the_logistic_link_is_a_penalised_logistic_regression():
     """Far from the penalty, that of scikit-learn on the same coordinates."""
     scores, target = noisy_scores(n=3000)
-    found, _ = _calibrated(scores, target, target.class_scores)
+    found, _ = calibrated(scores, target, target.class_scores)
     z = found.coordinates(scores)
     link = logistic_link(found.gaussian, z, target)
     free = LogisticRegression(C=np.inf, tol=1e-10, max_iter=10000).fit(z, target.codes)
