@@ -19,7 +19,7 @@ from discernel.discriminant.gaussian import (
     within_reach,
 )
 from discernel.discriminant.head import ClassHead, Head
-from discernel.discriminant.links import Link, Mixture
+from discernel.discriminant.links import KernelLogistic, Link, Mixture
 
 __all__ = [
     "ClassHead",
@@ -28,6 +28,7 @@ __all__ = [
     "Expectation",
     "Head",
     "HeldOutScores",
+    "KernelLogistic",
     "Link",
     "Mixture",
     "Statistics",

@@ -21,6 +21,7 @@ from discernel.discriminant.gaussian import (
 from discernel.discriminant.links import (
     LEAST_LOG,
     LINKS,
+    KernelLogistic,
     Link,
     Mixture,
     logistic_link,
@@ -56,12 +57,15 @@ class HeldOutScores:
         The classes of the rows; None: those that training rows have.
     where : str
         How they were predicted, in words.
+    logistic : KernelLogistic or None
+        A kernel logistic regression with the same kernel, and its logits of the same rows.
     """
 
     rows: NDArray[np.intp] | None = None
     scores: FloatArray | None = None
     target: ClassTarget | None = None
     where: str = "leave-one-out"
+    logistic: KernelLogistic | None = None
 
     def of(self, fit: LeastSquares, target: ClassTarget) -> tuple[FloatArray, ClassTarget]:
         """Return the scores that statistics are taken from, and the classes of their rows.
@@ -121,11 +125,37 @@ def fit_discriminant(
         scores = np.where(np.abs(scores) < _INVISIBLE, 0.0, scores)  # rounding errors
         basis = _span(fit, statistics)
         found, _ = calibrated(scores, counted, target.class_scores, basis)
-        found = replace(found, mixture=mix_links(found, basis))
+        return _with_mixture(found, fit, basis, held_out.logistic)
     return replace(found, dual_coef=fit.coef, intercept=fit.intercept)
 
 
-def mix_links(found: Discriminant, basis: FloatArray | None) -> Mixture:
+def _with_mixture(
+    found: Discriminant,
+    fit: LeastSquares,
+    basis: FloatArray | None,
+    kernel: KernelLogistic | None,
+) -> Discriminant:
+    """Return a discriminant with the fit, whose probabilities are those of a mixture of links.
+
+    Logits of a kernel logistic regression with weight are further columns of scores.
+    """
+    coef, intercept, scores = fit.coef, fit.intercept, found.training_scores
+    logits = None
+    if kernel is not None:  # one far row does not decide on the weights of all
+        logits = np.clip(kernel.held_out, LEAST_LOG, -LEAST_LOG)
+    mixture = mix_links(found, basis, logits)
+    if kernel is not None and logits is not None and mixture.weights[LINKS[2]] > 0:
+        coef = np.hstack([coef, kernel.coef])
+        intercept = np.concatenate([intercept, kernel.intercept])
+        scores = np.hstack([scores, logits])
+    return replace(
+        found, dual_coef=coef, intercept=intercept, training_scores=scores, mixture=mixture
+    )
+
+
+def mix_links(
+    found: Discriminant, basis: FloatArray | None, logits: FloatArray | None = None
+) -> Mixture:
     """Return the links of held-out scores, mixed by how well they predict the classes of rows.
 
     The rows are divided into folds. Links for the rows of a fold are those of the other folds, so
@@ -138,29 +168,51 @@ def mix_links(found: Discriminant, basis: FloatArray | None) -> Mixture:
         Gaussian classes.
     basis : ndarray of shape (n_classes - 1, n_components) or None
         The directions in which scores vary; None: all.
+    logits : ndarray of shape (n_rows, n_classes - 1), optional
+        Held-out logits of a kernel logistic regression, relative to the first class. It has weight
+        only if Gaussian classes tell rows apart: where these find nothing, nothing is to be told.
     """
     target, log_shares = found.training, np.log(found.training.shares)
     folds, predicted = held_out_likelihoods(found, basis)
+    has_logits = logits is not None and bool(found.means.any())
+    if logits is not None and has_logits:
+        own = np.pad(logits, ((0, 0), (1, 0))) - log_shares
+        predicted = np.concatenate([predicted, own[None]])
     known = np.isfinite(predicted[0])
     # A class that the other folds do not know is as unlikely as any can be.
     finite = np.where(known, predicted, predicted.max(axis=2, keepdims=True) + 2.0 * LEAST_LOG)
     usable, held_out = known[np.arange(len(known)), target.codes], np.empty_like(finite[0])
 
-    def weights(rows: NDArray[np.bool_]) -> FloatArray:
-        return mixture_weights(finite[:, rows], target.part(np.flatnonzero(rows)), log_shares)
+    def weights(rows: NDArray[np.bool_], n_links: int = len(finite)) -> FloatArray:
+        part = target.part(np.flatnonzero(rows))
+        return mixture_weights(finite[:n_links, rows], part, log_shares)
 
     for fold in np.unique(folds):
         inside = folds == fold
         held_out[inside] = np.tensordot(weights(usable & ~inside), finite[:, inside], 1)
     mixed, links = weights(usable), _links(found, found.training_scores, target)
-    slopes, constants = (
-        np.tensordot(mixed, np.stack(parts), 1) for parts in zip(*links, strict=True)
-    )
-    return Mixture(
-        dict(zip(LINKS, mixed.tolist(), strict=True)),
-        Link(slopes, constants),
-        np.where(known, held_out, -np.inf),
-    )
+    link = score_link = _weighted_sum(mixed[:2], links)
+    named = dict.fromkeys(LINKS if logits is not None else LINKS[:2], 0.0)
+    named.update(zip(LINKS, mixed.tolist(), strict=False))
+    if mixed[2:].any():
+        link = _with_logits(score_link, mixed[2], log_shares)
+        score_link = _weighted_sum(weights(usable, 2), links)
+    return Mixture(named, link, score_link, np.where(known, held_out, -np.inf))
+
+
+def _weighted_sum(weights: FloatArray, links: list[Link]) -> Link:
+    """Return the sum of links with weights."""
+    parts = zip(*links, strict=True)
+    return Link(*(np.tensordot(weights, np.stack(each), 1) for each in parts))
+
+
+def _with_logits(link: Link, weight: float, log_shares: FloatArray) -> Link:
+    """Return a link from scores followed by logits, which are added with a weight.
+
+    Logits of all classes but the first, relative to the first, are log-likelihoods and log-shares.
+    """
+    further = weight * np.eye(len(log_shares))[1:]
+    return Link(np.vstack([link.slopes, further]), link.constants - weight * log_shares)
 
 
 def held_out_likelihoods(

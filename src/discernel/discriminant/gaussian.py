@@ -98,7 +98,7 @@ class Discriminant:
 
     def coordinates(self, scores: FloatArray) -> FloatArray:
         """Return fitted scores in discriminant coordinates, covariance the identity."""
-        return np.asarray((scores - self.center) @ self.scalings)
+        return np.asarray((scores[:, : len(self.center)] - self.center) @ self.scalings)
 
     def log_likelihood(self, scores: FloatArray) -> FloatArray:
         """Return log p(x | class) up to a constant of the row, of shape (n_rows, n_classes)."""

@@ -165,11 +165,15 @@ class ClassHead(Head):
         return {} if self.expected is None else vars(self.expected)
 
     def row_losses(self, labels: NDArray[Any]) -> Callable[[FloatArray], FloatArray]:
-        """Return a function of the scores of rows of known classes: the log-loss of each."""
-        rows = np.arange(len(labels))
+        """Return a function of the least-squares scores of rows: the log-loss of each.
+
+        Without the kernel logistic regression, whose fit without a row has no closed form.
+        """
+        rows, found = np.arange(len(labels)), self.discriminant
+        link = found.linear if found.mixture is None else found.mixture.score_link
 
         def loss(scores: FloatArray) -> FloatArray:
-            told = log_softmax(self.log_posterior(scores), axis=1)
+            told = log_softmax(link.log_likelihood(scores) + self.decision.log_priors, axis=1)
             return np.asarray(-np.maximum(told[rows, labels], _LEAST_LOSS_LOG))
 
         return loss
