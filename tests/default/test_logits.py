@@ -59,12 +59,13 @@ def test_logits_of_a_fold_do_not_know_its_labels(monkeypatch):
 def test_lambda_of_a_fold_is_the_best_of_the_other_folds():
     codes = load_wine().target
     made, bank, folds = search(codes)
-    good, bad = 50.0 * np.eye(3)[codes], 50.0 * np.eye(3)[(codes + 1) % 3]
+    own, inside = np.eye(3)[codes], folds == 0
     first, second, *_ = made._logits.values()
-    first[:] = np.where((folds == 0)[:, None], bad, good)
-    second[:] = np.where((folds == 0)[:, None], good, bad)
+    # The first is better for all rows together, the second for those of the other folds.
+    first[:] = np.where(inside[:, None], 50.0, 2.0) * own
+    second[:] = np.where(inside[:, None], -50.0, 50.0) * own
     held_out = made.fit(bank, np.ones(1)).held_out
-    np.testing.assert_array_equal(held_out[folds == 0], (first[:, 1:] - first[:, :1])[folds == 0])
+    np.testing.assert_array_equal(held_out[inside], (second[:, 1:] - second[:, :1])[inside])
 
 
 def test_the_regression_of_all_rows_predicts_like_its_expansion():
