@@ -23,16 +23,16 @@ _MIDDLE = 8
 #: No λ is smaller.
 _LEAST = 1e-7
 #: The relative decrease of the objective with which Newton's method ends.
-_TOL = 1e-6
+_TOL = 1e-5
 
 
 class LogitSearch:
     """Kernel logistic regressions of the folds, and the λ that predicts held-out rows best.
 
     λ is searched downhill in the first fold. In the other folds, the λ found there and its
-    neighbours are tried. The regression of all rows has the best of them in all folds; the logits
-    of the rows of a fold are those of the best in the other folds, so that no label has a part in
-    the λ that predicts its row.
+    neighbours are tried. Of these, the regression of all rows has the λ with the least log-loss in
+    all folds. The logits of the rows of a fold are those of the λ with the least log-loss in the
+    other folds, because the λ that is best for the rows themselves would look too good.
 
     Parameters
     ----------
@@ -51,6 +51,7 @@ class LogitSearch:
         larger = [factor * start for factor in _GRID if factor * start > 2.0 * _LEAST]
         self._lambdas = [*larger, _LEAST]
         self._logits: dict[float, FloatArray] = {}
+        self._coef: dict[float, FloatArray] = {}  # summed over the folds
         self._folds: list[Positions] = []
 
     def add(self, bank: Bank, weights: FloatArray, inside: Positions) -> None:
@@ -78,8 +79,9 @@ class LogitSearch:
             found = problem.minimize(regularization, tol=_TOL, start=fits.get(near))
             fits[regularization] = found
             logits = cross @ found.coef + found.intercept
-            every = np.zeros((target.n_samples, target.n_classes))
-            self._logits.setdefault(regularization, every)[inside] = logits
+            shape = target.n_samples, target.n_classes
+            self._logits.setdefault(regularization, np.zeros(shape))[inside] = logits
+            self._coef.setdefault(regularization, np.zeros(shape))[outside] += found.coef
             return _log_loss(logits, part)
 
         self._folds.append(inside)
@@ -114,8 +116,11 @@ class LogitSearch:
         for fold, inside in enumerate(self._folds):
             best = int((losses.sum(axis=1) - losses[:, fold]).argmin())
             held_out[inside] = logits[best][inside]
+        lam = lambdas[int(losses.sum(axis=1).argmin())]
         problem = _problem(bank.combined(weights), target)
-        found = problem.minimize(lambdas[int(losses.sum(axis=1).argmin())], tol=_TOL)
+        mean = self._coef[lam] / max(1, len(self._folds) - 1)
+        start = problem.start()._replace(coef=mean, mapped=problem.times_kernel(mean))
+        found = problem.minimize(lam, tol=_TOL, start=start)
         coef = self._roots[:, None] * found.coef
         return KernelLogistic(
             coef[:, 1:] - coef[:, :1],
