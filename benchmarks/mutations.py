@@ -98,7 +98,7 @@ TESTS = {
     "rows/labelled.py": ["tests/compare/test_files.py", "tests/test_cli_tables.py"],
     "rows/columns.py": ["tests/test_cli_tables.py", "tests/compare/test_files.py"],
     "plan/": ["tests/plan", "tests/devices/test_forecast.py", "tests/estimators/test_[sp]*ed.py"],
-    "links.py": ["tests/test_links.py", "tests/test_discriminant*.py", "tests/test_expectation.py"],
+    "discriminant/links.py": ["tests/test_links.py", "tests/test_discriminant*.py", "tests/test_expectation.py"],
     "model/": ["tests/inspection/test_[cfis]*.py", "tests/test_persistence.py"],
     "inspection/": ["tests/inspection", "tests/test_facts.py"],
     "learn/": ["tests/programs/test_l*.py", "tests/estimators/test_[abcm]*.py", "tests/streams"],
@@ -175,7 +175,7 @@ TESTS = {
     "default/choose.py": ["tests/default/test_choose.py", "tests/default/test_[ldps]*.py"],
     "default/ridge.py": ["tests/default/test_ridge.py", "tests/default/test_choose.py"],
     "default/held_out.py": ["tests/default/test_honesty.py", "tests/test_expectation.py"],
-    "discriminant": [
+    "discriminant/": [
         "tests/test_discriminant*.py",
         "tests/test_expectation.py",
         "tests/test_links.py",
@@ -475,8 +475,8 @@ def _short(text: str) -> str:
 
 def drawn(n: int, seed: int) -> list[Change]:
     """Return changes made by rule, drawn with equal chances for every one in the core."""
-    files = [*(p for room in ("programs", "papers", "learn", "bank") for p in _modules(room))]
-    files += [Path("discriminant.py"), Path("targets.py")]
+    rooms = ("programs", "papers", "learn", "bank", "discriminant")
+    files = [*(p for room in rooms for p in _modules(room)), Path("targets.py")]
     found: list[Change] = []
     for file in files:
         source = (ROOT / SOURCE / file).read_bytes()

@@ -18,11 +18,11 @@ from discernel import KernelDiscriminant
 from discernel.discriminant import (
     Decision,
     Discriminant,
-    _best_factor,
-    _calibrated,
-    _span,
+    calibrated,
     left_out_log_likelihood,
 )
+from discernel.discriminant.fit import _span
+from discernel.discriminant.gaussian import _best_factor
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Linear
 from discernel.targets import ClassTarget
@@ -245,7 +245,7 @@ def test_coordinates_that_tell_nothing_come_last():
     target = ClassTarget.from_labels(np.arange(90) % 3)
     rng, turned = np.random.default_rng(0), np.array([1.0, -1.0])
     scores = target.scores * turned + 0.5 * rng.standard_normal((90, 2))
-    found, _ = _calibrated(scores, target, target.class_scores)
+    found, _ = calibrated(scores, target, target.class_scores)
     reversed_ = (found.means == 0).all(axis=0)
     assert reversed_.tolist() == [False, True]
     np.testing.assert_array_equal(found.explained, [1.0, 0.0])

@@ -22,12 +22,12 @@ from discernel.discriminant import (
     Discriminant,
     Expectation,
     HeldOutScores,
-    _calibrated,
-    _interval,
+    calibrated,
     held_out_likelihoods,
     held_out_log_posterior,
     mix_links,
 )
+from discernel.discriminant.expectation import _interval
 from discernel.kernels import RBF, Linear
 from discernel.learn import Candidate
 from discernel.show.terminal import print_blocks
@@ -86,7 +86,7 @@ def test_rows_are_predicted_by_the_classes_of_other_folds(n_classes):
     rng = np.random.default_rng(n_classes)
     target = ClassTarget.from_labels(np.arange(120) % n_classes)
     scores = target.scores + 0.8 * rng.standard_normal((120, n_classes - 1))
-    found, _ = _calibrated(scores, target, target.class_scores)
+    found, _ = calibrated(scores, target, target.class_scores)
     even = Decision(np.full(n_classes, 1.0 / n_classes), np.zeros(n_classes))
     folds, (gaussian, _) = held_out_likelihoods(found, None)
     np.testing.assert_array_equal(folds, deal_folds(scores, target.codes, 5))
@@ -108,7 +108,7 @@ def test_a_row_that_is_alone_in_its_class_counts_as_wrong():
     target = ClassTarget(np.arange(3), codes)
     rng = np.random.default_rng(0)
     scores = target.class_scores[codes] + 0.1 * rng.standard_normal((61, 2))
-    found = with_mixture(_calibrated(scores, target, target.class_scores)[0])
+    found = with_mixture(calibrated(scores, target, target.class_scores)[0])
     posterior = held_out_log_posterior(found, Decision(np.full(3, 1 / 3), np.zeros(3)))
     assert posterior[-1].argmax() != 2
     expected = Expectation.of(found, Decision(np.full(3, 1 / 3), np.zeros(3)), "folds")

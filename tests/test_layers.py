@@ -23,7 +23,6 @@ ORDER = (
     "papers",
     "criteria",
     "solvers",
-    "links",
     "discriminant",
     "default",
     "plan",

@@ -1,4 +1,6 @@
-"""The mixture of links: what it promises, and that it stays one linear function of the scores."""
+"""The mixture of links: its weights, and that it stays one linear function of the scores."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,9 +8,12 @@ from scipy.special import log_softmax
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.linear_model import LogisticRegression
 
-from discernel import KernelDiscriminant, MultipleKernelDiscriminant
-from discernel.discriminant import _calibrated
-from discernel.links import Link, logistic_link, mixture_weights
+from discernel import KernelDiscriminant, MultipleKernelDiscriminant, load, save
+from discernel.discriminant import calibrated, held_out_likelihoods, mix_links
+from discernel.discriminant.fit import _links
+from discernel.discriminant.links import Link, logistic_link, mixture_weights
+from discernel.export import numpy_scorer
+from discernel.inspection import contributions
 from discernel.targets import ClassTarget
 
 
@@ -28,7 +33,7 @@ def log_loss(likelihood, target):
 def test_the_logistic_link_is_a_penalised_logistic_regression():
     """Far from the penalty, that of scikit-learn on the same coordinates."""
     scores, target = noisy_scores(n=3000)
-    found, _ = _calibrated(scores, target, target.class_scores)
+    found, _ = calibrated(scores, target, target.class_scores)
     z = found.coordinates(scores)
     link = logistic_link(found.gaussian, z, target)
     free = LogisticRegression(C=np.inf, tol=1e-10, max_iter=10000).fit(z, target.codes)
@@ -81,11 +86,105 @@ def test_probabilities_are_one_linear_function_of_the_scores(load):
     clf = MultipleKernelDiscriminant().fit(X[::2], y[::2])
     model, mixture = clf.model_, clf.discriminant_.mixture
     scores = model.scores(X[1::2])
-    assert scores.shape[1] == len(clf.classes_) - 1 == model.coef.shape[1]
+    assert scores.shape[1] == 2 * (len(clf.classes_) - 1) == model.coef.shape[1]
     logits = scores @ mixture.link.slopes + mixture.link.constants + np.log(clf.priors_)
     np.testing.assert_allclose(clf.predict_proba(X[1::2]), np.exp(log_softmax(logits, axis=1)))
-    assert list(clf.link_weights_) == ["gaussian", "logistic"]
+    assert list(clf.link_weights_) == ["gaussian", "logistic", "kernel logistic"]
     assert min(clf.link_weights_.values()) >= 0
+
+
+def mixed(seed=0):
+    """Return Gaussian classes, and logits that tell the classes about as well."""
+    scores, target = noisy_scores(n=300, seed=seed)
+    found, _ = calibrated(scores, target, target.class_scores)
+    better = 2.0 * (scores + np.random.default_rng(9).standard_normal(scores.shape))
+    logits = better @ target.class_scores.T
+    return found, logits[:, 1:] - logits[:, :1], target
+
+
+def test_logits_are_mixed_as_log_likelihoods():
+    """Less the log-shares that they have in them, so that a prior counts once."""
+    found, logits, target = mixed()
+    mixture, alone = mix_links(found, None, logits), mix_links(found, None)
+    weight, scores = mixture.weights["kernel logistic"], found.training_scores
+    assert weight > 0.05
+    own = np.pad(logits, ((0, 0), (1, 0))) - np.log(target.shares)
+    links = [found.from_scores(found.gaussian), _links(found, scores, target)[1]]
+    expected = weight * own
+    for name, link in zip(("gaussian", "logistic"), links, strict=True):
+        expected += mixture.weights[name] * link.log_likelihood(scores)
+    ours = mixture.link.log_likelihood(np.hstack([scores, logits]))
+    np.testing.assert_allclose(ours, expected, atol=1e-10)
+    # Importances are those of the links of least-squares scores, with weights of their own.
+    for one, other in zip(mixture.score_link, alone.link, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-12)
+
+
+def test_held_out_probabilities_are_of_weights_of_other_folds():
+    found, logits, target = mixed()
+    mixture = mix_links(found, None, logits)
+    turned = mix_links(found, None, logits[:, ::-1])
+    assert log_loss(mixture.held_out, target) < log_loss(turned.held_out, target)
+    folds, predicted = held_out_likelihoods(found, None)
+    own = np.pad(logits, ((0, 0), (1, 0))) - np.log(target.shares)
+    finite, outside = np.stack([*predicted, own]), np.flatnonzero(folds != 0)
+    part = target.part(outside)
+    weights = mixture_weights(finite[:, outside], part, np.log(target.shares))
+    expected = np.tensordot(weights, finite[:, folds == 0], 1)
+    np.testing.assert_allclose(mixture.held_out[folds == 0], expected)
+
+
+def test_where_gaussian_classes_find_nothing_the_mixture_is_the_prior():
+    found, logits, _ = mixed()
+    nothing = replace(found, means=np.zeros_like(found.means))
+    mixture = mix_links(nothing, None, logits)
+    assert mixture.weights["kernel logistic"] == 0.0
+    assert len(mixture.link.slopes) == 2
+    told = mixture.link.log_likelihood(found.training_scores)
+    np.testing.assert_array_equal(told, np.zeros_like(told))
+
+
+def test_of_noise_nothing_is_said_but_the_shares():
+    rng, y = np.random.default_rng(0), np.arange(60) % 3 == 0
+    told = []
+    for _ in range(6):
+        X = rng.standard_normal((60, 3))
+        clf = MultipleKernelDiscriminant().fit(X, y)
+        if not clf.discriminant_.means.any():
+            told.append(clf.predict_proba(rng.standard_normal((20, 3))))
+            assert clf.link_weights_["kernel logistic"] == 0.0
+            assert clf.model_.coef.shape[1] == 1
+    assert told
+    np.testing.assert_allclose(np.concatenate(told)[:, 1], 1 / 3, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_neither_the_order_of_rows_nor_offsets_of_columns_show(weighted):
+    X, y = load_wine(return_X_y=True)
+    rng = np.random.default_rng(0)
+    order, weights = rng.permutation(len(y)), rng.uniform(0.5, 2.0, len(y)) if weighted else None
+    clf = MultipleKernelDiscriminant().fit(X, y, sample_weight=weights)
+    told, moved = clf.predict_proba(X), X + 1000.0
+    assert clf.link_weights_["kernel logistic"] > 0
+    for rows, given in ((X[order], order), (moved[order], order)):
+        again = None if weights is None else weights[given]
+        other = MultipleKernelDiscriminant().fit(rows, y[given], sample_weight=again)
+        np.testing.assert_allclose(other.predict_proba(rows), told[given], atol=1e-6)
+
+
+def test_saved_explained_and_exported_like_any_other_model(tmp_path):
+    X, y = load_iris(return_X_y=True)
+    clf = MultipleKernelDiscriminant().fit(X[::2], y[::2])
+    assert clf.link_weights_["kernel logistic"] > 0
+    again = load(save(clf, tmp_path / "iris.skops"))
+    np.testing.assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
+    assert again.link_weights_ == clf.link_weights_
+    found, decided = contributions(clf, X[1:20:2]), clf.decision_function(X[1:20:2])
+    total = found.baseline + found.columns.sum(axis=-1)
+    decided -= decided.mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(total, decided, atol=1e-9)
+    exported = numpy_scorer(clf).predict_proba(X)
+    np.testing.assert_allclose(exported, clf.predict_proba(X), atol=1e-9)
 
 
 def test_statistics_of_training_rows_have_gaussian_classes_alone():

@@ -23,7 +23,7 @@ from discernel.bank import AutoBank, CombinedFeatures, CombinedKernel, LowRank, 
 from discernel.bank.base import Centering, Uncentered
 from discernel.bank.choice import Distributed, Iterative
 from discernel.default.metric import Metric
-from discernel.discriminant import ClassHead, Decision, Discriminant, Expectation, Mixture
+from discernel.discriminant import ClassHead, Decision, Discriminant, Expectation, Link, Mixture
 from discernel.estimators import discriminant, multilabel, ridge, transformer
 from discernel.estimators.base import BaseKernelEstimator
 from discernel.exceptions import InvalidInputError, missing_extra
@@ -36,7 +36,6 @@ from discernel.kernels.missing import _Reference
 from discernel.kernels.weighted import WeightedKernels
 from discernel.learn.chunks import Streamed
 from discernel.learn.low_rank import LowRankLoss
-from discernel.links import Link
 from discernel.model.importances import Importances, LaterImportances
 from discernel.model.model import Facts, KeptRows, Model
 from discernel.papers.akfd.estimator import AKFDClassifier, AKFDFacts, AKFDHead

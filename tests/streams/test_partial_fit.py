@@ -13,7 +13,7 @@ from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import DenseBank
 from discernel.bank.sums import SummedSystem, sums_are_of_kernels
 from discernel.criteria import KernelLeastSquares
-from discernel.discriminant import _within_reach
+from discernel.discriminant import within_reach
 from discernel.exceptions import InvalidInputError
 from discernel.export import numpy_scorer
 from discernel.inspection import contributions
@@ -329,7 +329,7 @@ def test_rows_that_decay_are_left_out_with_what_they_weigh():
     order = [
         np.flatnonzero((row == X).all(axis=1))[0] for row in clf.model_.stream.state.survey.sample.X
     ]
-    expected = _within_reach(fit.left_out_scores, target)[order]
+    expected = within_reach(fit.left_out_scores, target)[order]
     assert np.allclose(clf.discriminant_.training_scores, expected, rtol=0, atol=1e-7)
 
 

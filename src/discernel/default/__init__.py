@@ -2,6 +2,7 @@
 
 from discernel.default.held_out import Relearner, cross_fitted_scores
 from discernel.default.landmarks import residual_landmarks
+from discernel.default.logits import LogitSearch
 from discernel.default.propose import (
     FIRST_ROWS,
     Proposal,
@@ -13,6 +14,7 @@ from discernel.default.propose import (
 
 __all__ = [
     "FIRST_ROWS",
+    "LogitSearch",
     "Proposal",
     "Relearner",
     "cross_fitted_scores",

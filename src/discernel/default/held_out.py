@@ -17,6 +17,7 @@ from discernel.arrays import FloatArray
 from discernel.bank import Bank
 from discernel.criteria import GivenWeights, LeastSquares, Uniform
 from discernel.default.choose import Positions
+from discernel.default.logits import LogitSearch
 from discernel.default.propose import Proposal, kept_weights, scaled_kernels
 from discernel.kernels import Kernel
 from discernel.programs.solution import LearnedKernel
@@ -153,10 +154,19 @@ class Relearner:
         return (found, like_model) if self.target.n_samples <= _FEW else (like_model,)
 
 
-def cross_fitted_scores(relearner: Relearner, fit: LeastSquares) -> tuple[FloatArray, Positions]:
+def cross_fitted_scores(
+    relearner: Relearner, fit: LeastSquares, logits: LogitSearch | None = None
+) -> tuple[FloatArray, Positions]:
     """Return the held-out score of each row, and its fold; rows of fold -1 have none.
 
-    Rows are told apart by the fit of the model.
+    Parameters
+    ----------
+    relearner : Relearner
+        Learns kernels without each fold.
+    fit : LeastSquares
+        The fit of the model, by which rows are told apart.
+    logits : LogitSearch, optional
+        Predicts the rows of each fold too, with the kernel that was learned without it.
     """
     target, proposal, rng = relearner.target, relearner.proposal, np.random.RandomState(0)
     fitted = relearner.request.criterion.least_squares
@@ -173,11 +183,14 @@ def cross_fitted_scores(relearner: Relearner, fit: LeastSquares) -> tuple[FloatA
         if not few and len(outside) > _MOST_TO_LEARN_FROM:
             share = _MOST_TO_LEARN_FROM / len(outside)
             outside = outside[target.subset(outside).draw(share, rng)]
+        refits = relearner.without(fold, outside)
         own, *like_model = [
             fitted(bank, weights, target, lam).left_out_scores[inside]
-            for bank, weights, lam in relearner.without(fold, outside)
+            for bank, weights, lam in refits
         ]
         for other in like_model:
             own *= float(np.linalg.norm(other)) / max(float(np.linalg.norm(own)), _TINY)
         scores[inside] = own
+        if logits is not None:
+            logits.add(refits[0].bank, refits[0].weights, inside)
     return scores, folds

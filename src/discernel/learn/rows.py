@@ -21,6 +21,7 @@ from discernel.bank import (
 )
 from discernel.criteria import KernelLeastSquares, LeastSquares
 from discernel.default import (
+    LogitSearch,
     Proposal,
     Relearner,
     cross_fitted_scores,
@@ -38,6 +39,7 @@ from discernel.learn.training import TrainingRows
 from discernel.model import Facts, KeptRows, Model
 from discernel.model.importances import Importances, importances_of
 from discernel.progress import phase
+from discernel.progress.deadline import must_stop_learning
 from discernel.targets import Target
 
 #: Weights and λ where nothing can be learned: of constant kernels, or of a single class.
@@ -107,13 +109,28 @@ class Learning:
             self.bank, self.weights, self.target, lam, scores
         )
 
-    def held_out(self, fit: LeastSquares) -> HeldOutScores:
+    def _logit_search(self) -> LogitSearch | None:
+        """Return the search of a kernel logistic regression; None where there is none.
+
+        There is one with the kernels of the default, if their matrix is made for prediction and
+        of few rows, and if there is time.
+        """
+        lam, bank = self.facts.learned.regularization, self.bank
+        is_exact = bank.has_matrices and bank.predicting() is None
+        is_small = self.target.n_samples <= LogitSearch.most_rows
+        if self.proposal is None or not (is_exact and is_small) or must_stop_learning():
+            return None
+        return LogitSearch(self.target, lam)
+
+    def held_out(self, fit: LeastSquares, *, logistic: bool = False) -> HeldOutScores:
         """Return scores of rows whose labels neither the kernel nor the fit has seen.
 
         Parameters
         ----------
         fit : LeastSquares
             The fit of the target.
+        logistic : bool, default=False
+            Whether a kernel logistic regression of the classes is fitted too, if possible.
         """
         relearner, proposal, n = self.relearner, self.proposal, self.target.n_samples
         if not relearner.learns:
@@ -123,10 +140,12 @@ class Learning:
             if len(rows):
                 where = "leave-one-out on rows that the metric was not learned from"
                 return HeldOutScores(rows, where=where)
-        scores, folds = cross_fitted_scores(relearner, fit)
+        search = self._logit_search() if logistic else None
+        scores, folds = cross_fitted_scores(relearner, fit, search)
         rows, n_folds = np.flatnonzero(folds >= 0), int(folds.max()) + 1
         where = f"held out, {n_folds} folds" if n_folds > 1 else "held out, half of the rows"
-        return HeldOutScores(rows, scores[rows], where=where)
+        regression = None if search is None else search.fit(self.bank, self.weights)
+        return HeldOutScores(rows, scores[rows], where=where, logistic=regression)
 
     def model(
         self,

@@ -1,0 +1,140 @@
+"""Kernel logistic regression with the chosen kernel, and its logits of held-out rows."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import log_softmax
+
+from discernel.arrays import FloatArray
+from discernel.bank import Bank
+from discernel.default.choose import Positions
+from discernel.discriminant import KernelLogistic
+from discernel.discriminant.links import LEAST_LOG
+from discernel.programs.lambdas import search_lambda
+from discernel.programs.logistic import LogisticFit, LogisticProblem
+from discernel.targets import ClassTarget
+
+#: λ to choose from, in half decades around a start: this share of that of least squares, or more.
+_START, _LEAST_START = 0.1, 1e-6
+_GRID = tuple(10.0 ** (step / 2) for step in range(8, -10, -1))
+_MIDDLE = 8
+#: No λ is smaller.
+_LEAST = 1e-7
+#: The relative decrease of the objective with which Newton's method ends.
+_TOL = 1e-5
+
+
+class LogitSearch:
+    """Kernel logistic regressions of the folds, and the λ that predicts held-out rows best.
+
+    λ is searched downhill in the first fold. In the other folds, the λ found there and its
+    neighbours are tried. Of these, the regression of all rows has the λ with the least log-loss in
+    all folds. The logits of the rows of a fold are those of the λ with the least log-loss in the
+    other folds, because the λ that is best for the rows themselves would look too good.
+
+    Parameters
+    ----------
+    target : ClassTarget
+        The classes of all rows.
+    regularization : float
+        λ of the least-squares fit.
+    """
+
+    #: Of more rows there is no kernel logistic regression.
+    most_rows: ClassVar[int] = 2000
+
+    def __init__(self, target: ClassTarget, regularization: float) -> None:
+        start = max(_START * regularization, _LEAST_START)
+        self._target, self._roots = target, target.row_weights.roots
+        larger = [factor * start for factor in _GRID if factor * start > 2.0 * _LEAST]
+        self._lambdas = [*larger, _LEAST]
+        self._logits: dict[float, FloatArray] = {}
+        self._coef: dict[float, FloatArray] = {}  # summed over the folds
+        self._folds: list[Positions] = []
+
+    def add(self, bank: Bank, weights: FloatArray, inside: Positions) -> None:
+        """Predict the rows of a fold from all others.
+
+        Parameters
+        ----------
+        bank : Bank
+            The kernels on all rows, learned without the fold.
+        weights : ndarray of shape (n_kernels,)
+            Their weights.
+        inside : ndarray of int
+            The rows of the fold.
+        """
+        target = self._target
+        outside = np.setdiff1d(np.arange(target.n_samples), inside)
+        kernel = bank.combined(weights)
+        problem = _problem(kernel[np.ix_(outside, outside)], target.part(outside))
+        cross = kernel[np.ix_(inside, outside)] / self._roots[inside][:, None]
+        del kernel  # its memory is for the factor
+        part, fits = target.part(inside), dict[float, LogisticFit]()
+
+        def loss(regularization: float) -> float:
+            near = min(fits, key=lambda lam: abs(np.log(lam / regularization)), default=0.0)
+            found = problem.minimize(regularization, tol=_TOL, start=fits.get(near))
+            fits[regularization] = found
+            logits = cross @ found.coef + found.intercept
+            shape = target.n_samples, target.n_classes
+            self._logits.setdefault(regularization, np.zeros(shape))[inside] = logits
+            self._coef.setdefault(regularization, np.zeros(shape))[outside] += found.coef
+            return _log_loss(logits, part)
+
+        self._folds.append(inside)
+        if self._logits:
+            for regularization in self._logits:
+                loss(regularization)
+            return
+        position = search_lambda(self._lambdas, loss, start=_MIDDLE).position
+        near = self._lambdas[max(position - 1, 0) : position + 2]
+        self._logits = {lam: found for lam, found in self._logits.items() if lam in near}
+
+    def fit(self, bank: Bank, weights: FloatArray) -> KernelLogistic:
+        """Return the regression of all rows.
+
+        Parameters
+        ----------
+        bank : Bank
+            The kernels, learned from all rows.
+        weights : ndarray of shape (n_kernels,)
+            Their weights.
+        """
+        target = self._target
+        lambdas, logits = list(self._logits), list(self._logits.values())
+        parts = [target.part(inside) for inside in self._folds]
+        losses = np.array(
+            [
+                [_log_loss(one[rows], part) for rows, part in zip(self._folds, parts, strict=True)]
+                for one in logits
+            ]
+        )
+        held_out = np.empty_like(logits[0])
+        for fold, inside in enumerate(self._folds):
+            best = int((losses.sum(axis=1) - losses[:, fold]).argmin())
+            held_out[inside] = logits[best][inside]
+        lam = lambdas[int(losses.sum(axis=1).argmin())]
+        problem = _problem(bank.combined(weights), target)
+        mean = self._coef[lam] / max(1, len(self._folds) - 1)
+        start = problem.start()._replace(coef=mean, mapped=problem.times_kernel(mean))
+        found = problem.minimize(lam, tol=_TOL, start=start)
+        coef = self._roots[:, None] * found.coef
+        return KernelLogistic(
+            coef[:, 1:] - coef[:, :1],
+            found.intercept[1:] - found.intercept[0],
+            held_out[:, 1:] - held_out[:, :1],
+        )
+
+
+def _problem(kernel: FloatArray, target: ClassTarget) -> LogisticProblem:
+    """Return the regression of the classes of a target with a kernel."""
+    return LogisticProblem(kernel, target.codes, target.n_classes, target.row_weights.values)
+
+
+def _log_loss(logits: FloatArray, target: ClassTarget) -> float:
+    """Return the summed log-loss of rows, none of which counts as less likely than 1e-6."""
+    told = log_softmax(logits, axis=1)[np.arange(len(logits)), target.codes]
+    return -float(target.row_weights.values @ np.maximum(told, LEAST_LOG))

@@ -1,0 +1,46 @@
+"""From a combined kernel to directions, scores, probabilities and decisions."""
+
+from discernel.discriminant.decision import Decision, class_factors
+from discernel.discriminant.expectation import Expectation, held_out_log_posterior
+from discernel.discriminant.fit import (
+    HeldOutScores,
+    Statistics,
+    fit_discriminant,
+    held_out_likelihoods,
+    mix_links,
+)
+from discernel.discriminant.gaussian import (
+    Discriminant,
+    calibrated,
+    discriminant_of_shares,
+    left_out_log_likelihood,
+    log_posteriors,
+    row_losses,
+    within_reach,
+)
+from discernel.discriminant.head import ClassHead, Head
+from discernel.discriminant.links import KernelLogistic, Link, Mixture
+
+__all__ = [
+    "ClassHead",
+    "Decision",
+    "Discriminant",
+    "Expectation",
+    "Head",
+    "HeldOutScores",
+    "KernelLogistic",
+    "Link",
+    "Mixture",
+    "Statistics",
+    "calibrated",
+    "class_factors",
+    "discriminant_of_shares",
+    "fit_discriminant",
+    "held_out_likelihoods",
+    "held_out_log_posterior",
+    "left_out_log_likelihood",
+    "log_posteriors",
+    "mix_links",
+    "row_losses",
+    "within_reach",
+]

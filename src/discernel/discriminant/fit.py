@@ -1,0 +1,274 @@
+"""From a least-squares fit and held-out scores to a discriminant with a mixture of links."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discernel.arrays import FloatArray
+from discernel.arrays.sample_weights import row_weights
+from discernel.criteria import LeastSquares
+from discernel.discriminant.gaussian import (
+    Discriminant,
+    calibrated,
+    discriminant_of_shares,
+    with_statistics,
+    within_reach,
+)
+from discernel.discriminant.links import (
+    LEAST_LOG,
+    LINKS,
+    KernelLogistic,
+    Link,
+    Mixture,
+    logistic_link,
+    mixture_weights,
+)
+from discernel.targets import ClassTarget, deal_folds
+
+#: Where class means and covariance come from. ``"loo"``: leave-one-out predictions.
+#: ``"training"``: the fit itself, as in the papers.
+Statistics = Literal["loo", "training"]
+
+#: Left-out rows lie reversed along a direction in which the fit is weaker than 1/n_samples. Below
+#: this share of that, there is nothing to be told.
+_HOPELESS = 0.1
+#: Folds that rows are divided into to find out what to expect; more where a class has fewer rows.
+_FOLDS, _FOLDS_OF_FEW, _MANY_PER_CLASS = 5, 10, 30
+#: Root mean square of fitted scores, of targets of 1, that changes no probability by more.
+_INVISIBLE = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutScores:
+    """Scores of rows, each predicted without its label.
+
+    Attributes
+    ----------
+    rows : ndarray of int or None
+        Training rows that the scores are of; None: all.
+    scores : ndarray of shape (n_rows, n_classes - 1) or None
+        The scores; None: leave-one-out scores are held-out scores, because the kernel was learned
+        without the labels of these rows.
+    target : ClassTarget or None
+        The classes of the rows; None: those that training rows have.
+    where : str
+        How they were predicted, in words.
+    logistic : KernelLogistic or None
+        A kernel logistic regression with the same kernel, and its logits of the same rows.
+    """
+
+    rows: NDArray[np.intp] | None = None
+    scores: FloatArray | None = None
+    target: ClassTarget | None = None
+    where: str = "leave-one-out"
+    logistic: KernelLogistic | None = None
+
+    def of(self, fit: LeastSquares, target: ClassTarget) -> tuple[FloatArray, ClassTarget]:
+        """Return the scores that statistics are taken from, and the classes of their rows.
+
+        Classes with fewer than two of the rows are there with all of their rows, for want of
+        better.
+        """
+        if self.scores is not None and self.target is not None:
+            return self.scores, self.target
+        if self.rows is None:
+            return fit.left_out_scores, target
+        if self.scores is not None:
+            return self.scores, target.part(self.rows)
+        counts = np.bincount(target.codes[self.rows], minlength=target.n_classes)
+        rows = np.union1d(self.rows, np.flatnonzero((counts < 2)[target.codes]))
+        return fit.left_out_scores[rows], target.part(rows)
+
+
+def fit_discriminant(
+    fit: LeastSquares,
+    target: ClassTarget,
+    statistics: Statistics,
+    held_out: HeldOutScores = HeldOutScores(),  # frozen
+) -> Discriminant:
+    """Return the discriminant of a least-squares fit of the class scores.
+
+    Parameters
+    ----------
+    fit : LeastSquares
+        The fit of ``target.scores``.
+    target : ClassTarget
+        The classes.
+    statistics : {"loo", "training"}
+        ``"training"`` takes means and covariance from the fit, with the regularised within-class
+        covariance of [Ye08]_ Eq. (23); it is linear discriminant analysis for a linear kernel and
+        vanishing λ. ``"loo"`` takes them from leave-one-out predictions: a flexible kernel fits
+        its training rows far better than new ones, and only these say how sure one may be. The
+        sharpness is then fitted to them too, and probabilities are those of a mixture of links.
+    held_out : HeldOutScores
+        What ``"loo"`` takes them from: leave-one-out predictions of all rows, or, where the kernel
+        itself has seen labels and these would look too good, others.
+    """
+    if target.n_classes == 1:
+        found = discriminant_of_shares(target)
+    elif statistics == "training":
+        means = target.means(fit.fitted)
+        means[np.abs(means) < _INVISIBLE] = 0.0  # rounding errors of a kernel that is constant
+        found = with_statistics(fit.fitted, target, means, _span(fit, statistics), fit)
+    else:
+        scores, counted = held_out.of(fit, target)
+        scores = scores.copy()
+        # The fit without a row that is a class of its own knows nothing of this class, which would
+        # lie among the others: such rows have the scores of the fit to all.
+        for code in np.flatnonzero(target.counts == 1):
+            scores[counted.codes == code] = fit.fitted[target.codes == code]
+        scores = within_reach(scores, target)
+        scores = np.where(np.abs(scores) < _INVISIBLE, 0.0, scores)  # rounding errors
+        basis = _span(fit, statistics)
+        found, _ = calibrated(scores, counted, target.class_scores, basis)
+        return _with_mixture(found, fit, basis, held_out.logistic)
+    return replace(found, dual_coef=fit.coef, intercept=fit.intercept)
+
+
+def _with_mixture(
+    found: Discriminant,
+    fit: LeastSquares,
+    basis: FloatArray | None,
+    kernel: KernelLogistic | None,
+) -> Discriminant:
+    """Return a discriminant with the fit, whose probabilities are those of a mixture of links.
+
+    Logits of a kernel logistic regression with weight are further columns of scores.
+    """
+    coef, intercept, scores = fit.coef, fit.intercept, found.training_scores
+    logits = None
+    if kernel is not None:  # one far row does not decide on the weights of all
+        logits = np.clip(kernel.held_out, LEAST_LOG, -LEAST_LOG)
+    mixture = mix_links(found, basis, logits)
+    if kernel is not None and logits is not None and mixture.weights[LINKS[2]] > 0:
+        coef = np.hstack([coef, kernel.coef])
+        intercept = np.concatenate([intercept, kernel.intercept])
+        scores = np.hstack([scores, logits])
+    return replace(
+        found, dual_coef=coef, intercept=intercept, training_scores=scores, mixture=mixture
+    )
+
+
+def mix_links(
+    found: Discriminant, basis: FloatArray | None, logits: FloatArray | None = None
+) -> Mixture:
+    """Return the links of held-out scores, mixed by how well they predict the classes of rows.
+
+    The rows are divided into folds. Links for the rows of a fold are those of the other folds, so
+    that nothing has seen a label that it is compared with. Weights of the links are those of all
+    rows, and for held-out probabilities those of the other folds.
+
+    Parameters
+    ----------
+    found : Discriminant
+        Gaussian classes.
+    basis : ndarray of shape (n_classes - 1, n_components) or None
+        The directions in which scores vary; None: all.
+    logits : ndarray of shape (n_rows, n_classes - 1), optional
+        Held-out logits of a kernel logistic regression, relative to the first class. It has weight
+        only if Gaussian classes tell rows apart: where these find nothing, nothing is to be told.
+    """
+    target, log_shares = found.training, np.log(found.training.shares)
+    folds, predicted = held_out_likelihoods(found, basis)
+    has_logits = logits is not None and bool(found.means.any())
+    if logits is not None and has_logits:
+        own = np.pad(logits, ((0, 0), (1, 0))) - log_shares
+        predicted = np.concatenate([predicted, own[None]])
+    known = np.isfinite(predicted[0])
+    # A class that the other folds do not know is as unlikely as any can be.
+    finite = np.where(known, predicted, predicted.max(axis=2, keepdims=True) + 2.0 * LEAST_LOG)
+    usable, held_out = known[np.arange(len(known)), target.codes], np.empty_like(finite[0])
+
+    def weights(rows: NDArray[np.bool_], n_links: int = len(finite)) -> FloatArray:
+        part = target.part(np.flatnonzero(rows))
+        return mixture_weights(finite[:n_links, rows], part, log_shares)
+
+    for fold in np.unique(folds):
+        inside = folds == fold
+        held_out[inside] = np.tensordot(weights(usable & ~inside), finite[:, inside], 1)
+    mixed, links = weights(usable), _links(found, found.training_scores, target)
+    link = score_link = _weighted_sum(mixed[:2], links)
+    named = dict.fromkeys(LINKS if logits is not None else LINKS[:2], 0.0)
+    named.update(zip(LINKS, mixed.tolist(), strict=False))
+    if mixed[2:].any():
+        link = _with_logits(score_link, mixed[2], log_shares)
+        score_link = _weighted_sum(weights(usable, 2), links)
+    return Mixture(named, link, score_link, np.where(known, held_out, -np.inf))
+
+
+def _weighted_sum(weights: FloatArray, links: list[Link]) -> Link:
+    """Return the sum of links with weights."""
+    parts = zip(*links, strict=True)
+    return Link(*(np.tensordot(weights, np.stack(each), 1) for each in parts))
+
+
+def _with_logits(link: Link, weight: float, log_shares: FloatArray) -> Link:
+    """Return a link from scores followed by logits, which are added with a weight.
+
+    Logits of all classes but the first, relative to the first, are log-likelihoods and log-shares.
+    """
+    further = weight * np.eye(len(log_shares))[1:]
+    return Link(np.vstack([link.slopes, further]), link.constants - weight * log_shares)
+
+
+def held_out_likelihoods(
+    found: Discriminant, basis: FloatArray | None
+) -> tuple[NDArray[np.intp], FloatArray]:
+    """Return the fold of each row, and its log-likelihoods by links of the other folds.
+
+    Of shape (2, n_rows, n_classes); −inf for classes that have all of their rows in the fold.
+    """
+    scores, target = found.training_scores, found.training
+    class_scores = np.asarray(found.class_scores)
+    many = target.n_samples >= _MANY_PER_CLASS * target.n_classes
+    folds = deal_folds(scores, target.codes, _FOLDS if many else _FOLDS_OF_FEW)
+    predicted = np.full((2, target.n_samples, target.n_classes), -np.inf)
+    for fold in np.unique(folds):
+        outside, inside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+        part = target.subset(outside)  # without classes that have all of their rows in the fold
+        known = part.classes
+        predicted[:, inside[:, None], known] = 0.0
+        if len(known) > 1:
+            other, _ = calibrated(scores[outside], part, class_scores[known], basis)
+            for found_here, link in zip(
+                predicted, _links(other, scores[outside], part), strict=True
+            ):
+                found_here[np.ix_(inside, known)] = link.log_likelihood(scores[inside])
+    return folds, predicted
+
+
+def _links(found: Discriminant, scores: FloatArray, target: ClassTarget) -> list[Link]:
+    """Return Gaussian classes and the logistic regression on scores, as links from scores."""
+    logistic = logistic_link(found.gaussian, found.coordinates(scores), target)
+    return [found.from_scores(link) for link in (found.gaussian, logistic)]
+
+
+def _span(fit: LeastSquares, statistics: Statistics) -> FloatArray | None:
+    """Return a basis of the directions in which scores of rows vary at all; None for all of them.
+
+    A kernel of a rank r below n_classes − 1 has scores of r dimensions, in which those of new rows
+    lie too. Left-out scores have more: every fit without a row has r dimensions of its own.
+    Statistics of what they do outside would be those of noise, and whitening would blow it up.
+
+    What counts as none of the scores depends on what uses them. A left-out row is T_i − (T_i −
+    F_i)/(1 − h_i), with T the targets, of mean square 1, F the fit and h_i ≥ 1/n_samples: it lies
+    reversed where F is weaker than 1/n_samples; with weights, than 1 over the effective number.
+    Statistics of the fit itself have no such limit: there, what is left out are rounding errors,
+    of about ε/λ, and what is as small as not to be seen in probabilities.
+    """
+    fitted, n_columns = fit.fitted.copy(), fit.fitted.shape[1]
+    if n_columns == 1:
+        return None
+    weights = row_weights(fit.sample_weights, len(fitted))
+    fitted = weights.scale(weights.center(fitted))
+    _, singular, directions = np.linalg.svd(fitted, full_matrices=False)
+    least = _HOPELESS / weights.effective
+    if statistics == "training":
+        ridge = float((fit.ridge * weights.values).min())  # without the weights: λ
+        least = max(_INVISIBLE, float(np.finfo(np.float64).eps) / ridge)
+    rank = max(1, int(np.count_nonzero(singular > least * np.sqrt(weights.total))))
+    return None if rank == n_columns else np.asarray(directions[:rank].T)

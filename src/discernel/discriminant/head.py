@@ -1,0 +1,179 @@
+"""Heads: from the scores of a model to its predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax
+
+from discernel.arrays import FloatArray
+from discernel.discriminant.decision import Decision
+from discernel.discriminant.expectation import Expectation, held_out_log_posterior
+from discernel.discriminant.gaussian import Discriminant
+from discernel.targets import ClassTarget
+
+#: Below this no logarithm of a probability counts, as in scikit-learn's ``log_loss``.
+_LEAST_LOSS_LOG = float(np.log(np.finfo(np.float64).eps))
+
+
+class Head:
+    """From fitted scores to predictions. Each head overrides what it supports."""
+
+    def linear_scores(
+        self, coef: FloatArray, intercept: FloatArray
+    ) -> tuple[FloatArray, FloatArray, NDArray[np.bool_] | None] | None:
+        """Return explained scores as linear in the terms of a row: slopes and constants.
+
+        With them comes which classes the scores are of, None for numbers. None in place of all
+        three: such scores cannot be explained.
+        """
+        return None
+
+    def row_losses(self, labels: Any) -> Callable[[FloatArray], FloatArray]:
+        """Return a function of the scores of rows with these labels: the loss of each row."""
+        raise NotImplementedError
+
+    @property
+    def link_weights(self) -> Mapping[str, float]:
+        """The weights of the links that probabilities are made with, by name; empty for none."""
+        return {}
+
+    def class_counts(self) -> NDArray[np.intp]:
+        """Return the training rows of each class; empty where a row has no single class."""
+        return np.zeros(0, dtype=np.intp)
+
+    def confusion(self) -> FloatArray:
+        """Return held-out rows by true and predicted class; empty where none was held out."""
+        return np.zeros((0, 0))
+
+    def expect(self, labels: Any, held_out_error: float | None) -> Mapping[str, Any]:
+        """Return the expected scores of new rows, by name; empty if unknown.
+
+        Parameters
+        ----------
+        labels : ndarray or None
+            Those of the training rows, where the model keeps them.
+        held_out_error : float or None
+            The squared error of rows held out of the choice of kernels too, in units of the
+            variance; None where there were no such rows.
+        """
+        return {}
+
+
+@dataclass(frozen=True, eq=False)
+class ClassHead(Head):
+    """From fitted scores to probabilities and classes.
+
+    Attributes
+    ----------
+    discriminant : Discriminant
+        From scores to log-posteriors, of all classes that there may be.
+    decision : Decision
+        From these to a class.
+    n_components : int
+        The coordinates that are shown.
+    expected : Expectation or None
+        What to expect of new rows; None where no row was predicted without its label.
+    threshold : float or None
+        The probability from which on the second class is predicted, where it was chosen.
+    """
+
+    discriminant: Discriminant
+    decision: Decision
+    n_components: int
+    expected: Expectation | None = None
+    threshold: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        discriminant: Discriminant,
+        decision: Decision,
+        target: ClassTarget,
+        n_components: int,
+        where: str | None,
+        *,
+        chooses: bool = False,
+    ) -> ClassHead:
+        """Return the head for all classes of a target, from the discriminant of those with rows.
+
+        ``where`` says how rows were predicted without their labels, None that none was; ``chooses``
+        that a threshold is to be chosen.
+        """
+        discriminant, threshold = discriminant.among(target), None
+        if chooses:
+            threshold = decision.choose_threshold(discriminant)
+            decision = decision.with_threshold(threshold)
+        expected = None if where is None else Expectation.of(discriminant, decision, where)
+        shown = min(n_components, len(discriminant.explained))
+        return cls(discriminant, decision, shown, expected, threshold)
+
+    @property
+    def link_weights(self) -> Mapping[str, float]:
+        mixture = self.discriminant.mixture
+        return {"gaussian": 1.0} if mixture is None else mixture.weights
+
+    @property
+    def explained(self) -> FloatArray:
+        """The share of the variance between the classes along each coordinate that is shown."""
+        return self.discriminant.explained[: self.n_components]
+
+    def coordinates(self, scores: FloatArray) -> FloatArray:
+        """Return the discriminant coordinates that are shown."""
+        return self.discriminant.coordinates(scores)[:, : self.n_components]
+
+    def log_posterior(self, scores: FloatArray) -> FloatArray:
+        """Return log p(class | x) up to a constant of the row, of shape (n_rows, n_classes)."""
+        return self.discriminant.log_posterior(scores, self.decision.priors)
+
+    def decide(self, scores: FloatArray) -> FloatArray:
+        """Return the log-posteriors with costs; of two classes the odds of the second."""
+        decision = self.log_posterior(scores) + self.decision.offsets
+        return decision[:, 1] - decision[:, 0] if decision.shape[1] == 2 else decision
+
+    def linear_scores(
+        self, coef: FloatArray, intercept: FloatArray
+    ) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
+        """Return log-posteriors with costs as linear in what scores are: slopes and constants.
+
+        Of the classes that have rows, and which these are.
+        """
+        (slopes, constants), decision = self.discriminant.linear, self.decision
+        seen = decision.priors > 0
+        constant = intercept @ slopes + constants + decision.log_priors + decision.offsets
+        return coef @ slopes[:, seen], constant[seen], seen
+
+    def class_counts(self) -> NDArray[np.intp]:
+        n_classes = len(self.decision.priors)
+        return np.bincount(self.discriminant.training_codes, minlength=n_classes)
+
+    def confusion(self) -> FloatArray:
+        if self.expected is None:
+            return super().confusion()
+        found, n_classes = self.discriminant, len(self.decision.priors)
+        posterior = held_out_log_posterior(found, self.decision)
+        predicted = (posterior + self.decision.offsets).argmax(axis=1)
+        table = np.zeros((n_classes, n_classes))
+        np.add.at(table, (found.training_codes, predicted), found.training.row_weights.values)
+        return table
+
+    def expect(self, labels: Any, held_out_error: float | None) -> Mapping[str, Any]:
+        return {} if self.expected is None else vars(self.expected)
+
+    def row_losses(self, labels: NDArray[Any]) -> Callable[[FloatArray], FloatArray]:
+        """Return a function of the least-squares scores of rows: the log-loss of each.
+
+        Without the kernel logistic regression, whose fit without a row has no closed form.
+        """
+        rows, found = np.arange(len(labels)), self.discriminant
+        link = found.linear if found.mixture is None else found.mixture.score_link
+
+        def loss(scores: FloatArray) -> FloatArray:
+            told = log_softmax(link.log_likelihood(scores) + self.decision.log_priors, axis=1)
+            return np.asarray(-np.maximum(told[rows, labels], _LEAST_LOSS_LOG))
+
+        return loss
