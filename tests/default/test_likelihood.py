@@ -212,6 +212,24 @@ def test_without_time_it_is_not_tried(monkeypatch):
         assert choose(sample, ones, pull=5.0).by_likelihood is None
 
 
+def test_metrics_that_were_cut_short_are_not_used(monkeypatch):
+    X, y = xor(300, 40)
+    target = ClassTarget.from_labels(y)
+    late = []
+    monkeypatch.setattr("discernel.default.propose.must_stop_learning", lambda: bool(late))
+
+    def learn(*given, **options):
+        late.append(True)
+        return learn_likelihood_metric(*given, **options)
+
+    monkeypatch.setattr(module, "learn_likelihood_metric", learn)
+    proposal = propose_kernels(X, (1.0,) * 40, target)
+    assert proposal.metric is proposal.fold_metrics[0]
+    np.testing.assert_array_equal(np.sort(proposal.dependent), np.arange(300))
+    monkeypatch.setattr(module, "must_stop_learning", lambda: len(late) > 6 + 1)
+    assert choose(*sample_of(X, target), pull=5.0).by_likelihood is None
+
+
 def test_one_column_is_not_scaled(monkeypatch):
     monkeypatch.setattr(module, "learn_likelihood_metric", None)
     X, y = xor(100, 2)

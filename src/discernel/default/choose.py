@@ -484,6 +484,8 @@ def _try_likelihood(
     if not clearly_better(found.losses, losses, target.row_weights.shares):
         return None
     metrics = each(partial(sample.likelihood_metric, groups=groups, device=device), outside, device)
+    if must_stop_learning():
+        return None  # they may have been cut short
     fit, _ = scored(metrics)
     return fit, metrics
 

@@ -234,6 +234,8 @@ def propose_kernels(
     if choice.by_likelihood is not None:
         learn, fold_metrics = partial(_likelihood_metric, groups), choice.by_likelihood
         metric, dependent = learn(device, jobs[-1]), dependent[:MOST_BY_LIKELIHOOD]
+        if must_stop_learning():  # it may have been cut short
+            metric, dependent = fold_metrics[0], sample.positions
     return Proposal(
         kernels=scaled_kernels(metric.of_strength(strength), spreads, wider.rows, sample.menu),
         candidates=choice.candidates,
