@@ -1,5 +1,6 @@
 """Symmetric products and factors, against plain NumPy; threads of BLAS."""
 
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +11,7 @@ import pytest
 from discernel.arrays import (
     Cholesky,
     larger_tiles,
+    n_cores,
     rows_for_threads,
     self_product_less,
 )
@@ -177,6 +179,29 @@ def test_every_thread_has_rows_and_all_together_are_limited(monkeypatch, cores, 
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     assert rows_for_threads(2**24, 2**24) == rows
     assert rows_for_threads(2**40, 2**24) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "found"), [(None, 8), ("3", 3), ("4,2", 4), ("64", 8), ("0", 8), ("many", 8)]
+)
+def test_threads_are_no_more_than_the_environment_allows(monkeypatch, said, found):
+    monkeypatch.setattr("joblib.cpu_count", lambda: 8)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if said is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", said)
+    assert n_cores() == found
+
+
+def test_workers_of_joblib_share_the_cores():
+    """Two workers have half of the cores each, and not all of them."""
+    code = (
+        "import joblib; from discernel.arrays import n_cores;"
+        "found = joblib.Parallel(n_jobs=2)(joblib.delayed(n_cores)() for _ in range(2));"
+        "print(found == [max(1, joblib.cpu_count() // 2)] * 2)"
+    )
+    there = {name: value for name, value in os.environ.items() if not name.endswith("NUM_THREADS")}
+    out = subprocess.run([sys.executable, "-c", code], env=there, capture_output=True, text=True)
+    assert out.stdout == "True\n", out.stderr
 
 
 def test_more_threads_get_larger_tiles():
