@@ -98,7 +98,11 @@ TESTS = {
     "rows/labelled.py": ["tests/compare/test_files.py", "tests/test_cli_tables.py"],
     "rows/columns.py": ["tests/test_cli_tables.py", "tests/compare/test_files.py"],
     "plan/": ["tests/plan", "tests/devices/test_forecast.py", "tests/estimators/test_[sp]*ed.py"],
-    "discriminant/links.py": ["tests/test_links.py", "tests/test_discriminant*.py", "tests/test_expectation.py"],
+    "discriminant/links.py": [
+        "tests/test_links.py",
+        "tests/test_discriminant*.py",
+        "tests/test_expectation.py",
+    ],
     "model/": ["tests/inspection/test_[cfis]*.py", "tests/test_persistence.py"],
     "inspection/": ["tests/inspection", "tests/test_facts.py"],
     "learn/": ["tests/programs/test_l*.py", "tests/estimators/test_[abcm]*.py", "tests/streams"],

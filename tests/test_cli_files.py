@@ -106,7 +106,10 @@ def test_a_full_disk_leaves_the_old_model():
     found = limited("fit", "iris", "--criterion", "uniform", "-o", "old")
     assert found.returncode == 1
     assert found.stderr.count("\n") == 1
-    assert "error: old could not be written: File too large. An existing file is unchanged" in found.stderr
+    assert (
+        "error: old could not be written: File too large. An existing file is unchanged"
+        in found.stderr
+    )
     assert Path("old").read_text() == "precious"
     assert os.listdir() == ["old"]
 

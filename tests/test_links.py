@@ -212,7 +212,7 @@ def test_the_logistic_link_knows_that_classes_differ_in_size():
     rng = np.random.default_rng(0)
     target = ClassTarget(np.arange(2), np.repeat([0, 1], [2700, 300]))
     scores = target.class_scores[target.codes] + 1.5 * rng.standard_t(3, (3000, 1))
-    found, _ = _calibrated(scores, target, target.class_scores)
+    found, _ = calibrated(scores, target, target.class_scores)
     z = found.coordinates(scores)
     link = logistic_link(found.gaussian, z, target)
     free = LogisticRegression(C=np.inf, tol=1e-10, max_iter=10000).fit(z, target.codes)
