@@ -157,7 +157,7 @@ def test_results_may_be_judged_by_another_metric():
     invoke("compare", "iris", *FAST, "-q")
     invoke("report", "discernel-results/results.sqlite", "--metric", "log_loss", "-o", "a.html")
     text = Path("a.html").read_text(encoding="utf-8")
-    assert "for log-loss, by which methods are judged; lower is better" in text
+    assert "for log-loss, the metric of the verdicts; lower is better" in text
 
 
 @pytest.mark.parametrize(

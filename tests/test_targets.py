@@ -5,7 +5,7 @@ import pytest
 
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.exceptions import InvalidInputError
-from discernel.targets import ClassTarget
+from discernel.targets import ClassTarget, LabelsTarget
 from tests import reference
 
 LABELS = [np.array([1, 0, 1, 1, 0]), np.array(["b", "c", "a", "b", "c", "c", "a"])]
@@ -89,3 +89,8 @@ def test_class_scores_are_the_scores_of_the_rows_of_a_class(weights):
     target = ClassTarget.from_labels(np.array([0, 0, 0, 0, 1, 1, 2]), given)
     roots = target.row_weights.roots[:, None]
     np.testing.assert_allclose(target.class_scores[target.codes] * roots, target.scores, atol=1e-12)
+
+
+def test_labels_that_do_not_vary_leave_scores_without_columns():
+    target = LabelsTarget(np.empty((5, 0), dtype=bool))
+    assert target.scores.shape == (5, 0)

@@ -369,7 +369,7 @@ class LabelsTarget(Target):
     @cached_property
     def scores(self) -> FloatArray:
         """One column per label, centred and with mean square 1, for rare and frequent labels."""
-        return np.hstack([part.scores for part in self.parts])
+        return np.hstack([np.empty((len(self.has), 0)), *(part.scores for part in self.parts)])
 
     def subset(self, rows: NDArray[np.intp]) -> LabelsTarget:
         """Return the target of some samples, without labels that are constant on them."""

@@ -98,7 +98,8 @@ def test_the_order_of_rows_changes_nothing(seed):
     found, again = (
         MultipleKernelDiscriminant().fit(X[rows], y[rows]) for rows in (np.arange(130), order)
     )
-    np.testing.assert_allclose(found.predict_proba(X), again.predict_proba(X), rtol=0, atol=1e-9)
+    # A kernel logistic regression is solved to some ten digits.
+    np.testing.assert_allclose(found.predict_proba(X), again.predict_proba(X), rtol=0, atol=1e-8)
     np.testing.assert_allclose(found.feature_importances_, again.feature_importances_, atol=1e-9)
     np.testing.assert_array_equal(found.metric_.scales, again.metric_.scales)
 

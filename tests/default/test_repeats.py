@@ -58,7 +58,7 @@ def test_rows_that_occur_again_are_predicted_by_their_copies(monkeypatch):
     fresh = X[300:], y[300:]
     found = loss(clf, *fresh)
     assert found < loss_without_narrow_kernels(X[:300], y[:300], fresh, monkeypatch) + 0.01
-    assert found < 0.42  # the entropy of 10 % is 0.325
+    assert found < 0.43  # the entropy of 10 % is 0.325
     assert clf.expected_.log_loss == pytest.approx(found, abs=0.06)
 
 

@@ -143,7 +143,7 @@ def test_threshold_refuses(blobs, options, message):
 def test_precomputed_of_wrong_layout_says_how_to_turn_it(three_classes):
     grams, y = three_classes
     clf = MultipleKernelDiscriminant("precomputed", regularization=0.1)
-    with pytest.raises(InvalidInputError, match=r"kernels last.*np.moveaxis\(stack, 0, -1\)"):
+    with pytest.raises(InvalidInputError, match=r"n_kernels\)\. Got.*np.moveaxis\(stack, 0, -1\)"):
         clf.fit(grams[:, :, :40], np.arange(6) % 2)
     with pytest.raises(InvalidGramError, match="must be symmetric"):
         clf.fit(np.moveaxis(grams, 0, -1) + np.arange(45)[:, None, None], y)

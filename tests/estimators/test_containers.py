@@ -115,7 +115,7 @@ def test_columns_named_by_integers_must_be_in_the_order_of_training(kernels):
     X, y = numbers()
     frame = pd.DataFrame(X)
     clf = MultipleKernelDiscriminant(kernels, **QUICK).fit(frame, y)
-    message = r"names of training, in the same order: 0, 1, 2. Got 2, 1, 0. Choose them with"
+    message = r"same order as in training: 0, 1, 2. Got 2, 1, 0. Select them with"
     with pytest.raises(InvalidInputError, match=message):
         clf.predict(frame[[2, 1, 0]])
     expected = clf.predict_proba(X)
@@ -127,7 +127,7 @@ def test_columns_named_by_integers_must_be_in_the_order_of_training(kernels):
 def test_an_encoder_checks_columns_named_by_integers():
     frame = pd.DataFrame({0: ["a", "b", "a", "b"], 5: [1.0, np.nan, 2.0, 3.0]})
     encoder = TableEncoder().fit(frame)
-    with pytest.raises(InvalidInputError, match=r"same order: 0, 5. Got 5, 0"):
+    with pytest.raises(InvalidInputError, match=r"in training: 0, 5. Got 5, 0"):
         encoder.transform(frame[[5, 0]])
     wide = pd.DataFrame(np.arange(48.0).reshape(4, 12) % 7)
     with pytest.raises(InvalidInputError, match=r"8, 9 and 2 more. Got 11, 10"):

@@ -218,7 +218,7 @@ def test_precomputed_matrices_with_absent_rows(wine, counts):
     plain.fit(stack[np.ix_(repeated, repeated)], y[repeated])
     expected = plain.predict_proba(stack[:, repeated])
     np.testing.assert_allclose(weighted.predict_proba(stack), expected, atol=1e-8)
-    with pytest.raises(ValueError, match="all training rows, here 70, also those of weight 0"):
+    with pytest.raises(ValueError, match="all 70 training rows, including rows of weight 0"):
         weighted.predict(stack[:, :69])
 
 

@@ -37,6 +37,7 @@ def left_out(monkeypatch):
         return found(*given)
 
     monkeypatch.setattr("discernel.model.importances.column_importances", collect)
+    monkeypatch.setattr("discernel.learn.chunks.column_importances", collect)
     return calls
 
 

@@ -230,7 +230,7 @@ def test_what_has_no_importances_says_so():
         source_importances(AKFDClassifier([RBF()], nu=1.0).fit(X, y))
     gram = RBF(gamma=0.1)(X)
     clf = MultipleKernelDiscriminant("precomputed", criterion="uniform").fit(gram, y)
-    with pytest.raises(InvalidInputError, match="Leave groups out"):
+    with pytest.raises(InvalidInputError, match="Omit groups"):
         source_importances(clf, gram, y, groups=GROUPS)
 
 

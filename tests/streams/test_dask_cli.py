@@ -56,10 +56,10 @@ def test_fit_and_predict_on_a_cluster(folder, address):
 def test_a_scheduler_that_is_not_there_and_files_that_workers_do_not_read(
     folder, address, monkeypatch
 ):
-    monkeypatch.setattr("discernel.arrays.cluster._PATIENCE", 0.5)
+    monkeypatch.setattr("discernel.arrays.cluster._TIMEOUT", 0.5)
     words = "fit", folder, "-o", "m.model", "--target", "kind", "--scheduler"
     output = " ".join(invoke(*words, "tcp://127.0.0.1:9", code=1).split())
-    assert "A Dask scheduler must be at the address. Got 'tcp://127.0.0.1:9'" in output
+    assert "No Dask scheduler answers at 'tcp://127.0.0.1:9'" in output
     frame = pd.read_parquet(folder)
     for path in folder.iterdir():
         path.unlink()

@@ -350,7 +350,7 @@ def test_a_file_that_changes_between_passes_is_refused(tmp_path, rows):
             table.assign(y=y[::-1])[rows].to_parquet(tmp_path / "rows.parquet")
 
     clf = MultipleKernelDiscriminant([RBF(width=2.0)], callback=write)
-    with pytest.raises(InvalidInputError, match=r"rows\.parquet was written again"):
+    with pytest.raises(InvalidInputError, match=r"rows\.parquet was modified after"):
         clf.fit(open_rows(tmp_path / "rows.parquet", "y"))
     assert not hasattr(clf, "classes_")
 

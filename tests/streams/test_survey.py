@@ -151,7 +151,7 @@ def test_labels_of_two_kinds_continuous_ones_and_none_are_refused():
         fold.add(fold.start(), Chunk(np.ones((2, 1)), None, None, Place("X")))
     with pytest.raises(InvalidInputError, match="There must be rows"):
         survey_of(open_rows(lambda: iter([np.ones((0, 2))])))
-    with pytest.raises(InvalidInputError, match=r"same columns\. Got 1 and 2"):
+    with pytest.raises(InvalidInputError, match=r"same number of columns\. Got 1 in the first"):
         survey_of(open_rows([(np.ones((1, 1)), [1]), (np.ones((1, 2)), [2])]))
 
 
