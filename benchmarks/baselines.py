@@ -199,25 +199,6 @@ def lightgbm_tuned(division: Division) -> Prediction:
     return predict(lightgbm.LGBMClassifier(**best[1]).fit(X, y), X_test)
 
 
-def catboost(division: Division) -> Prediction:
-    """Take CatBoost's defaults, which give categories codes of its own."""
-    from catboost import CatBoostClassifier
-
-    X, X_test = frames(division)
-    names = [name for name in X if X[name].dtype == "category"]
-    for frame in (X, X_test):
-        frame[names] = frame[names].astype(object).fillna("unknown")
-    clf = CatBoostClassifier(
-        cat_features=names,
-        random_seed=division.seed,
-        thread_count=1,
-        verbose=False,
-        allow_writing_files=False,
-    )
-    probabilities = clf.fit(X, division.y_train).predict_proba(X_test)
-    return Prediction(probabilities.argmax(axis=1), probabilities)
-
-
 def from_pytabkit(name: str, **options: Any) -> Method:
     """Return a classifier of pytabkit with its tuned defaults: five bagged models, log-loss."""
 
@@ -270,7 +251,6 @@ METHODS: dict[str, Method] = {
 #: The strongest methods for tables, each in the form that its authors recommend.
 PEERS: dict[str, Method] = {
     "lightgbm tuned": lightgbm_tuned,
-    "catboost": catboost,
     "realmlp": from_pytabkit("RealMLP_TD_Classifier", use_ls=False),
     "tabm": from_pytabkit("TabM_D_Classifier"),
 }

@@ -1,15 +1,12 @@
-"""The default against eight other methods on 26 tasks, and against strong peers on 34 tasks.
+"""The default against eight other methods on 26 tasks: accuracy and log-loss.
 
-Accuracy and log-loss of 20 splits per task, the same for all methods; the peers, which take longer,
-have the first three or five of them. Differences are tested with the correction for overlapping
-training sets of Nadeau and Bengio (2003). Which method has the best mean rank, and on which tasks
-is the default worse than another by more than two corrected standard errors, or, against the peers,
-by a test with Holm's correction over all tasks and peers?
+20 splits per task, the same for all methods. Differences are tested with the correction for
+overlapping training sets of Nadeau and Bengio (2003). Which method has the best mean rank, and on
+which tasks is the default worse than another by more than two corrected standard errors?
 
-Needs ``pip install pandas MKLpy xrfm lightgbm catboost 'pytabkit[models]'`` and the data sets'
-folder in ``DISCERNEL_DATA``. Results are stored for each task, method and split, and only missing
-ones are computed; ``--redo auto`` computes those of the default again. If none is missing, the
-record and its page are written:
+Needs ``pip install pandas MKLpy xrfm`` and the data sets' folder in ``DISCERNEL_DATA``. Results are
+stored for each task, method and split, and only missing ones are computed; ``--redo auto`` computes
+those of the default again. If none is missing, the record and its page are written:
 
     python benchmarks/default_against_baselines.py --redo auto "auto balanced"
     python benchmarks/default_against_baselines.py --splits 2 --tasks wine sonar
@@ -38,9 +35,9 @@ from joblib import Parallel, delayed
 from rich.progress import track
 from scipy.stats import rankdata
 from sklearn.metrics import balanced_accuracy_score
-from tasks import BESIDE, DEFAULT_TAKES_TABLES, PEER_TASKS, TASKS, divide
+from tasks import BESIDE, DEFAULT_TAKES_TABLES, TASKS, divide
 
-from discernel.compare.statistics import ALPHA, corrected_error, corrected_t_test, holm
+from discernel.compare.statistics import corrected_error
 
 #: From cheap to dear, what comes first is there first: 0.1 to 114 s of one core per split of all
 #: tasks, seven minutes together.
@@ -61,12 +58,8 @@ ORDER = [
     *PEERS,
 ]
 #: The methods that run on tasks reported beside the others.
-#: Splits per task of the peers; fewer than those of the others, for time.
-PEER_SPLITS = {"lightgbm tuned": 5, "realmlp": 5, "tabm": 3, "catboost": 3}
 #: The packages whose versions are recorded.
-PACKAGES = ("MKLpy", "torch", "xrfm", "lightgbm", "catboost", "pytabkit")
-#: The methods ranked beside the peers, on the splits that all of them have.
-BESIDE_PEERS = ["auto", "svc grid", "forest", "boosting", "logistic", "xrfm"]
+PACKAGES = ("MKLpy", "torch", "xrfm")
 BESIDE_METHODS = ["auto", "forest", "boosting"]
 #: No probability counts as less: one row that was sure and wrong is not all of the mean.
 LEAST_PROBABILITY = 1e-6
@@ -158,19 +151,8 @@ def plan(methods: Iterable[str], tasks: Iterable[str], n_splits: int) -> list[Ru
         for method in ordered
         for seed in range(n_splits)
         for task in tasks
-        if seed < most_splits(task, method, n_splits)
+        if task not in BESIDE or method in BESIDE_METHODS
     ]
-
-
-def most_splits(task: str, method: str, n_splits: int) -> int:
-    """Return how many splits of a task a method runs on."""
-    if method in PEERS:
-        return min(n_splits, PEER_SPLITS[method]) if task in PEER_TASKS else 0
-    if task in BESIDE:
-        return n_splits if method in BESIDE_METHODS else 0
-    if task in TASKS or method == "auto":
-        return n_splits
-    return min(n_splits, min(PEER_SPLITS.values())) if method in BESIDE_PEERS else 0
 
 
 def run_missing(runs: list[Run], cache: Path, n_jobs: int) -> None:
@@ -245,16 +227,6 @@ class Table:
             "corrected_error": corrected_error(differences, ratio),
         }
 
-    def p_worse(self, task: str, method: str, metric: str) -> float:
-        """Return the probability of the corrected test where the method is better; else 1."""
-        ours, theirs = self.splits(task, "auto"), self.splits(task, method)
-        both = sorted(ours.keys() & theirs.keys())
-        sign = 1.0 if METRICS[metric] else -1.0
-        values = [[sign * getattr(found[i], metric) for i in both] for found in (ours, theirs)]
-        ratio = ours[both[0]].test / ours[both[0]].train
-        found = corrected_t_test(*values, ratio)
-        return found.p_value if found.mean < 0 else 1.0
-
     def mean_ranks(
         self, tasks: Sequence[str], methods: Sequence[str], metric: str, larger_is_better: bool
     ) -> dict[str, float]:
@@ -308,7 +280,6 @@ def summarize(table: Table) -> dict[str, Any]:
         "tasks_where_auto_is_clearly_worse": count_worse(tasks, "accuracy"),
         "tasks_where_auto_is_clearly_worse_log_loss": count_worse(tasks, "log_loss"),
         "tasks": tasks,
-        "peers": summarize_peers(table),
         "balanced": summarize_balanced(table),
         "beside": [summarize_task(table, task, BESIDE_METHODS) for task in BESIDE],
     }
@@ -316,37 +287,6 @@ def summarize(table: Table) -> dict[str, Any]:
 
 def count_worse(tasks: list[dict[str, Any]], metric: str) -> int:
     return sum(bool(entry["worse_than"][metric]) for entry in tasks)
-
-
-def summarize_peers(table: Table) -> dict[str, Any]:
-    """Return the ranks beside the peers, and every task where the default is clearly worse."""
-    methods = [BESIDE_PEERS[0], *PEERS, *BESIDE_PEERS[1:]]
-    tasks = []
-    for task in PEER_TASKS:
-        entry: dict[str, Any] = {"task": task}
-        for metric in METRICS:
-            means = table.common_means(task, methods, metric)
-            entry[metric] = dict(zip(methods, means, strict=True))
-            entry[f"p_{metric}"] = {m: table.p_worse(task, m, metric) for m in PEERS}
-        tasks.append(entry)
-    return {
-        "methods": methods,
-        "splits": PEER_SPLITS,
-        "mean_rank": table.mean_ranks(PEER_TASKS, methods, "accuracy", True),
-        "mean_rank_log_loss": table.mean_ranks(PEER_TASKS, methods, "log_loss", False),
-        "clearly_worse": {metric: clearly_worse(tasks, metric) for metric in METRICS},
-        "tasks": tasks,
-    }
-
-
-def clearly_worse(tasks: list[dict[str, Any]], metric: str) -> dict[str, list[str]]:
-    """Return the peers that are clearly better, by task, with Holm's correction over all."""
-    pairs = [(entry["task"], m, p) for entry in tasks for m, p in entry[f"p_{metric}"].items()]
-    found: dict[str, list[str]] = {}
-    for (task, method, _), p in zip(pairs, holm([p for *_, p in pairs]), strict=True):
-        if p <= ALPHA:
-            found.setdefault(task, []).append(method)
-    return found
 
 
 def summarize_balanced(table: Table) -> dict[str, Any]:
@@ -376,7 +316,6 @@ def print_summary(table: Table, methods: Sequence[str], tasks: Sequence[str]) ->
         ("log_loss", METHODS),
         ("balanced_accuracy", BALANCED),
     ):
-        group = {**group, **PEERS} if metric in METRICS else group
         show = [m for m in group if m in methods and any(table.splits(t, m) for t in tasks)]
         if not show:
             continue
@@ -440,7 +379,6 @@ def render() -> None:
         "## Log-loss\n\nIn nats per row, with probabilities of at least 10⁻⁶; smaller is better.\n",
         *render_metric(summary["tasks"], methods, "log_loss", 3, summary["mean_rank_log_loss"]),
         worse_line(summary["tasks"], "log_loss"),
-        *render_peers(summary["peers"]),
         *render_balanced(summary["balanced"]),
         "## More rows\n\nNot ranked: accuracy in %.\n",
         *render_metric(summary["beside"], BESIDE_METHODS, "accuracy", 1, None),
@@ -491,34 +429,6 @@ def worse_line(tasks: list[dict[str, Any]], metric: str) -> str:
     return f"The default is clearly worse on {len(found)} tasks: {'; '.join(found)}.\n"
 
 
-def render_peers(peers: dict[str, Any]) -> list[str]:
-    """Return the section of the strongest methods for tables."""
-    methods, n_tasks = peers["methods"], len(peers["tasks"])
-    lines = [
-        f"## Strong peers\n\nLog-loss on {n_tasks} tasks: the {len(TASKS)} above, and "
-        f"{n_tasks - len(TASKS)} tables on which an earlier default lost. Means of the "
-        f"{min(peers['splits'].values())} splits that all methods have. `lightgbm tuned`: the best "
-        "of 12 random settings by 3 folds; `catboost`: its defaults; `realmlp` and `tabm`: "
-        "pytabkit's tuned defaults, five bagged models each. These four take categories as they "
-        "are.\n",
-        "| task | " + " | ".join(methods) + " |",
-        "|---|" + "---|" * len(methods),
-    ]
-    for entry in peers["tasks"]:
-        losses = [entry["log_loss"][m] for m in methods]
-        cells = [f"**{x:.3f}**" if x == min(losses) else f"{x:.3f}" for x in losses]
-        lines.append(f"| {entry['task']} | " + " | ".join(cells) + " |")
-    for words, key in (("log-loss", "mean_rank_log_loss"), ("accuracy", "mean_rank")):
-        ranks = " | ".join(f"{peers[key][m]:.2f}" for m in methods)
-        lines.append(f"| mean rank, {words} | {ranks} |")
-    worse = [
-        f"- {metric.replace('_', '-')}: "
-        + ("; ".join(f"{t} ({', '.join(m)})" for t, m in found.items()) or "none")
-        for metric, found in peers["clearly_worse"].items()
-    ]
-    return [*lines, "", "Tasks on which the default is clearly worse than a peer:\n", *worse, ""]
-
-
 def render_balanced(balanced: dict[str, Any]) -> list[str]:
     """Return the section of the runs with balanced classes."""
     methods = balanced["methods"]
@@ -539,7 +449,7 @@ def render_balanced(balanced: dict[str, Any]) -> list[str]:
 
 
 def arguments() -> argparse.Namespace:
-    known, tasks = [*METHODS, *BALANCED, *PEERS], [*PEER_TASKS, *BESIDE]
+    known, tasks = [*METHODS, *BALANCED], [*TASKS, *BESIDE]
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--splits", type=int, default=20, help="per task")
     parser.add_argument("--tasks", nargs="+", default=tasks, choices=tasks)
@@ -562,7 +472,7 @@ def main() -> None:
         forget([run for run in runs if run.method in options.redo], options.cache)
         run_missing(runs, options.cache, options.jobs)
     print_summary(Table(runs, options.cache), options.methods, options.tasks)
-    everything = plan([*METHODS, *BALANCED, *PEERS], [*PEER_TASKS, *BESIDE], options.splits)
+    everything = plan([*METHODS, *BALANCED], [*TASKS, *BESIDE], options.splits)
     missing = [run for run in everything if not run.path(options.cache).exists()]
     if missing:
         print(f"\nNo record is written: {len(missing)} of {len(everything)} runs are missing.")

@@ -98,3 +98,20 @@ def test_a_table_is_prepared_on_its_training_rows():
     expected = [[-1 / deviation, 1, 0], [1 / deviation, 0, 1], [0, 1, 0]]
     np.testing.assert_allclose(X_train, expected)
     np.testing.assert_allclose(X_test, [[49 / deviation, 0, 0]])
+
+
+def test_a_peer_is_clearly_better_only_after_the_correction_of_holm(tmp_path):
+    import default_against_peers as peers
+
+    results = {
+        ("wine", method, seed): result(accuracy, loss + 0.001 * seed * (method == "auto"))
+        for method, accuracy, loss in [("auto", 90.0, 0.5), ("tabm", 90.0, 0.3), ("forest", 91, 1)]
+        for seed in range(5)
+    }
+    table = kept(tmp_path, results)
+    assert peers.p_worse(table, "wine", "tabm", "log_loss") < 1e-6
+    assert peers.p_worse(table, "wine", "forest", "log_loss") == 1.0
+    entries = [{"task": t, "p_log_loss": {"tabm": p}} for t, p in [("a", 0.02), ("b", 0.04)]]
+    assert peers.clearly_worse(entries, "log_loss") == {"a": ["tabm"], "b": ["tabm"]}
+    entries.append({"task": "c", "p_log_loss": {"tabm": 0.9}})
+    assert peers.clearly_worse(entries, "log_loss") == {}

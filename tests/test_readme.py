@@ -188,6 +188,26 @@ def default_against_baselines():
     )
 
 
+def default_against_peers():
+    """Return the claim of the README and of the page of measured results."""
+    found = record("default_against_peers")["results"]
+    names = {"lightgbm tuned": "tuned LightGBM", "realmlp": "RealMLP", "tabm": "TabM"}
+    shown = []
+    for key in ("mean_rank_log_loss", "mean_rank"):
+        ranks = found[key]
+        assert min(ranks, key=ranks.get) == "auto"
+        others = ", ".join(f"{name} {ranks[method]:.2f}" for method, name in names.items())
+        shown.append(f"{ranks['auto']:.2f} ({others})")
+    worse = found["clearly_worse"]
+    claim = (
+        f"mean rank of {len(found['mean_rank'])} in log-loss".replace("9", "nine")
+        + f" {shown[0]}, in accuracy {shown[1]}; clearly worse than one of the three on "
+        f"{len(worse['log_loss'])} tasks in log-loss and {len(worse['accuracy'])} in accuracy"
+    )
+    assert claim in (ROOT / "docs" / "measured.md").read_text("utf-8")
+    return f"of the same splits of {len(found['tasks'])} tasks", claim
+
+
 def cost_in_factorisations():
     (entry,) = (
         entry
@@ -234,6 +254,7 @@ MEASURED = {
     function.__name__: function
     for function in (
         default_against_baselines,
+        default_against_peers,
         cost_in_factorisations,
         speed,
         newton_against_sdp,
