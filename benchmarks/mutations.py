@@ -178,7 +178,7 @@ TESTS = {
     "default/metric.py": ["tests/default/test_metric.py"],
     "default/choose.py": ["tests/default/test_choose.py", "tests/default/test_[ldps]*.py"],
     "default/ridge.py": ["tests/default/test_ridge.py", "tests/default/test_choose.py"],
-    "default/held_out.py": ["tests/default/test_honesty.py", "tests/test_expectation.py"],
+    "default/held_out.py": ["tests/test_promises.py", "tests/test_expectation.py", "tests/default"],
     "discriminant/": [
         "tests/test_discriminant*.py",
         "tests/test_expectation.py",
