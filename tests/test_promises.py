@@ -57,7 +57,7 @@ def test_held_out_scores_are_those_of_refits(n_classes):
 
     Against weights learned on part of the matrices, and leave-one-out by solving without each row.
     """
-    X, y = noise(0, 45, 6, n_classes)
+    X, y = noise(7, 45, 6, n_classes)
     X[:, 0] += y
     grams = np.array([kernel(X) for kernel in per_column(6)])
     request, target = make_request(criterion="rkda"), ClassTarget.from_labels(y)
@@ -75,6 +75,7 @@ def test_held_out_scores_are_those_of_refits(n_classes):
         found = reference.leave_one_out(kernel, np.full(45, lam), target.scores)
         return found + target.scores / 44  # the mean of the targets of the other rows
 
+    lambdas = set()
     for fold in range(5):
         outside, inside = np.flatnonzero(folds != fold), folds == fold
         part = DenseBank(grams[:, outside][:, :, outside], normalization="centered_trace")
@@ -83,6 +84,8 @@ def test_held_out_scores_are_those_of_refits(n_classes):
         like_model = left_out(learned.weights, model.regularization)[inside]
         expected *= np.linalg.norm(like_model) / np.linalg.norm(expected)
         np.testing.assert_allclose(scores[inside], expected, atol=1e-6)
+        lambdas.add(learned.regularization)
+    assert lambdas - {model.regularization}, "the units of scores are not tested"
 
 
 @pytest.mark.parametrize("criterion", ["auto", "rkda"])
