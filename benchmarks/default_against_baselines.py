@@ -55,7 +55,6 @@ ORDER = [
     "easymkl",
     "single",
     "svc grid",
-    *PEERS,
 ]
 #: The methods that run on tasks reported beside the others.
 #: The packages whose versions are recorded.

@@ -1,7 +1,7 @@
-"""Compiled loops over tiles, which run without the interpreter and its lock, where they are there.
+"""Optional compiled loops over tiles, which release the global interpreter lock.
 
-The sources next to this file are compiled when the package is installed, by ``hatch_build.py``.
-NumPy computes the same where no compiler was found, more slowly, and is what they are tested with.
+``hatch_build.py`` compiles the C sources in this folder when the package is installed. Without a
+compiler, NumPy computes the same results more slowly; tests compare the loops with NumPy.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from discernel.arrays.rows import FloatArray
 
-#: Set to 0, it has NumPy compute all.
+#: Environment variable; the value 0 disables the compiled loops.
 SWITCH = "DISCERNEL_COMPILED"
-#: The compiled library, not named as a module of Python, and what it is compiled from.
+#: The compiled library, whose suffix is not that of a Python module, and its sources.
 LIBRARY, SOURCES = "loops.compiled", ("loops.c", "passes.h", "rows.h")
 #: Operations of a step, as in ``loops.c``.
 EXP, ROOT_EXP, POWER, SQUARE, KEEP, TIMES, ADD, ADD_CONSTANT = range(8)
@@ -41,14 +41,14 @@ _GEMM = {np.dtype(np.float64): "dgemm", np.dtype(np.float32): "sgemm"}
 
 
 def digest(folder: Path) -> str:
-    """Return what tells the sources in a folder from other versions of them."""
+    """Return a hash of the sources in a folder."""
     content = b"".join((folder / name).read_bytes() for name in SOURCES)
     return hashlib.sha256(content).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
 class Steps:
-    """What is computed of the pairwise matrices of one group, step by step.
+    """A sequence of elementwise operations on the pairwise matrices of a group.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class SumOfKernels:
             (base.kind, base.left.shape[1], base.left.ctypes.data, base.right.ctypes.data)
             for base in bases
         ]
-        # What is passed by its address must not be gone before the call.
+        # Keep references to arrays whose addresses are passed to C.
         self._kept = (
             np.array(sizes, dtype=np.int64),
             np.array(rows, dtype=np.int64),
@@ -229,7 +229,7 @@ def _address(capsule: Any) -> int:
 
 @lru_cache(maxsize=1)
 def compiled_loops() -> Loops | None:
-    """Return the compiled loops; None where there are none, or not of this version."""
+    """Return the compiled loops; None if they are missing, disabled or of another version."""
     folder = Path(__file__).parent
     if os.environ.get(SWITCH) == "0" or not (folder / LIBRARY).exists():
         return None
