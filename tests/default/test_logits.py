@@ -89,7 +89,10 @@ def test_the_regression_of_all_rows_predicts_like_its_expansion():
         ({"criterion": "rkda"}, True),
         ({"bank": Iterative()}, False),
         ({"bank": LowRank(20)}, False),
-        ({"kernels": "rbf"}, False),
+        ({"kernels": "rbf"}, True),
+        ({"kernels": "rbf", "bank": "tiled"}, True),
+        ({"kernels": "rbf", "criterion": "rkda"}, False),
+        ({"kernels": "rbf", "regularization": 1e-3}, True),
         ({"statistics": "training"}, False),
     ],
 )

@@ -589,8 +589,8 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         Directions, class means and scalings.
     link_weights_ : dict of str to float
         The weights with which links from scores to log-likelihoods are added: Gaussian classes,
-        a logistic regression on held-out scores and, with the kernels of the default and up to
-        2,000 rows, a kernel logistic regression.
+        a logistic regression on held-out scores and, with ``kernels="auto"`` or
+        ``criterion="auto"`` and up to 2,000 rows, a kernel logistic regression.
     explained_variance_ratio_ : ndarray of shape (n_components,)
         The share of the between-class variance along each column of `transform`.
 

@@ -112,13 +112,14 @@ class Learning:
     def _logit_search(self) -> LogitSearch | None:
         """Return the search of a kernel logistic regression; None where there is none.
 
-        There is one with the kernels of the default, if their matrix is made for prediction and
-        of few rows, and if there is time.
+        There is one with the kernels or the criterion of the default, if predictions are made
+        with the kernel matrix of few rows, and if there is time.
         """
         lam, bank = self.facts.learned.regularization, self.bank
         is_exact = bank.has_matrices and bank.predicting() is None
         is_small = self.target.n_samples <= LogitSearch.most_rows
-        if self.proposal is None or not (is_exact and is_small) or must_stop_learning():
+        is_default = self.proposal is not None or self.request.leaves_choice
+        if not (is_default and is_exact and is_small) or must_stop_learning():
             return None
         return LogitSearch(self.target, lam)
 
