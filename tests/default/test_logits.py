@@ -92,7 +92,7 @@ def test_the_regression_of_all_rows_predicts_like_its_expansion():
         ({"kernels": "rbf"}, True),
         ({"kernels": "rbf", "bank": "tiled"}, True),
         ({"kernels": "rbf", "criterion": "rkda"}, False),
-        ({"kernels": "rbf", "regularization": 1e-3}, True),
+        ({"kernels": "rbf", "regularization": 1e-3}, False),  # nothing is learned but the fit
         ({"statistics": "training"}, False),
     ],
 )
