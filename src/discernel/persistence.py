@@ -31,6 +31,7 @@ from discernel.inspection.explained import pipeline_steps
 from discernel.inspection.facts import model_facts
 from discernel.kernels.columns import Table
 from discernel.kernels.composites import Named, Offset, Power, Product, Restricted, Scaled, Sum
+from discernel.kernels.curves import Curves
 from discernel.kernels.features import ExactMap, NystromMap
 from discernel.kernels.missing import _Reference
 from discernel.kernels.weighted import WeightedKernels
@@ -68,7 +69,7 @@ from discernel.show.writing import check_writable_path, write_file
 __all__ = ["SavedModel", "load", "read_model", "save", "trusted_types", "write_model"]
 
 #: The version of the file format, incremented with each incompatible change.
-_FORMAT = 9
+_FORMAT = 10
 #: The first version of skops that builds only trusted types.
 _SKOPS = (0, 12)
 #: Estimators and the parts of their models. Building them from a file runs no code of the file.
@@ -85,7 +86,7 @@ _PARTS = (
     *(ClassHead, Decision, Discriminant, Expectation, Link, Mixture),
     *(CombinedKernel, CombinedFeatures, Centering, Uncentered, WeightedKernels, Table),
     *(ExactMap, NystromMap, _Reference),
-    *(Named, Offset, Power, Product, Restricted, Scaled, Sum),
+    *(Curves, Named, Offset, Power, Product, Restricted, Scaled, Sum),
     *(AutoBank, Distributed, Iterative, LowRank, Tiled),
     *(Candidate, LearnedKernel, Progress),
     *(TableEncoder, EncodedDates, EncodedNumbers, EncodedValues, LeftOut),

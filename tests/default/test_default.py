@@ -60,7 +60,8 @@ def test_importances(fitted):
 def test_what_was_considered(fitted):
     considered = fitted.learned_kernel_.considered
     names = [candidate.name for candidate in considered]
-    assert sorted(names) == ["average", "average", "average", "likelihood", "weights"]
+    assert sorted(names) == [*["average"] * 4, "likelihood", "weights"]
+    assert [candidate.quantiles for candidate in considered] == [False] * 5 + [True]
     assert considered[0].strength > 0
     assert fitted.learned_kernel_.objective == considered[0].error
     np.testing.assert_allclose(fitted.kernel_weights_, considered[0].weights)

@@ -88,7 +88,7 @@ def test_the_regression_of_all_rows_predicts_like_its_expansion():
         ({"bank": "tiled"}, True),
         ({"criterion": "rkda"}, True),
         ({"bank": Iterative()}, False),
-        ({"bank": LowRank(20)}, False),
+        ({"bank": LowRank(40)}, False),
         ({"kernels": "rbf"}, True),
         ({"kernels": "rbf", "bank": "tiled"}, True),
         ({"kernels": "rbf", "criterion": "rkda"}, False),

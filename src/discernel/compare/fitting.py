@@ -102,7 +102,10 @@ def fit_learner(estimator: MultipleKernelDiscriminant, split: TrainTestSplit) ->
         ],
         "leave_one_out": [[lam, error] for lam, error in learned.leave_one_out.items()],
         "considered": [
-            [each.name, each.error, each.pull, each.regularization, each.strength, each.accuracy]
+            [
+                *(each.name, each.error, each.pull, each.regularization),
+                *(each.strength, each.accuracy, each.quantiles),
+            ]
             for each in learned.considered
         ],
     }

@@ -6,6 +6,7 @@ from discernel.default.logits import LogitSearch
 from discernel.default.propose import (
     FIRST_ROWS,
     Proposal,
+    comparable_rows,
     menu_kernels,
     propose_kernels,
     rows_to_choose_on,
@@ -17,6 +18,7 @@ __all__ = [
     "LogitSearch",
     "Proposal",
     "Relearner",
+    "comparable_rows",
     "cross_fitted_scores",
     "menu_kernels",
     "propose_kernels",

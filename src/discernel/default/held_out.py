@@ -18,9 +18,9 @@ from discernel.bank import Bank
 from discernel.criteria import GivenWeights, LeastSquares, Uniform
 from discernel.default.choose import Positions
 from discernel.default.logits import LogitSearch
-from discernel.default.propose import Proposal, kept_weights, scaled_kernels
+from discernel.default.propose import Proposal, kept_weights
 from discernel.kernels import Kernel
-from discernel.programs.solution import LearnedKernel
+from discernel.programs.solution import Candidate, LearnedKernel
 from discernel.progress.deadline import must_stop_learning
 from discernel.targets import Target, deal_folds
 
@@ -121,19 +121,19 @@ class Relearner:
         chosen = proposal.chosen
         own = proposal.without[fold] if proposal.is_whole else chosen
 
-        def scaled(strength: float) -> Bank:
-            scales, sample = metric.of_strength(strength), proposal.sample
-            return self.bank_of(scaled_kernels(scales, proposal.spreads, sample.rows, sample.menu))
+        def bank_with(one: Candidate) -> Bank:
+            return self.bank_of(proposal.kernels_of(one, metric, self.X))
 
+        is_same = (own.strength, own.quantiles) == (chosen.strength, chosen.quantiles)
         if not self.request.leaves_choice:
-            found = self._relearned(scaled(own.strength), outside)
-            if own.strength == chosen.strength:
-                return found
-            return found[0], *self._relearned(scaled(chosen.strength), outside)[-1:]
-        is_same = own.strength == chosen.strength and own.regularization == chosen.regularization
+            found = self._relearned(bank_with(own), outside)
+            return (
+                found if is_same else (found[0], *self._relearned(bank_with(chosen), outside)[-1:])
+            )
+        is_same = is_same and own.regularization == chosen.regularization
         refits = []
         for one in [own] if is_same else [own, chosen]:
-            bank = scaled(one.strength)
+            bank = bank_with(one)
             lam = self.regularization * (one.regularization / chosen.regularization)
             refits.append(Refit(bank, kept_weights(one.weights, bank), lam))
         return tuple(refits)

@@ -10,14 +10,16 @@ from typing import Any, TypeAlias
 import numpy as np
 from sklearn.utils import check_random_state
 
-from discernel.arrays import Device, FloatArray, draw_rows
+from discernel.arrays import Device, FloatArray, draw_rows, typical_row
 from discernel.bank import Bank
 from discernel.criteria import KernelLeastSquares
 from discernel.default.choose import (
     MOST_BY_LIKELIHOOD,
+    ColumnChoice,
     Positions,
     Sample,
     choose,
+    choose_columns,
     draw_sample,
     each,
 )
@@ -26,6 +28,7 @@ from discernel.default.metric import Metric, learn_metric
 from discernel.discriminant import row_losses
 from discernel.kernels import Kernel, Standardized
 from discernel.kernels.columns import divided_columns
+from discernel.kernels.curves import Curves, quantile_curves
 from discernel.programs.lambdas import find_limit, lambda_grid, search_lambda
 from discernel.programs.solution import Candidate, LearnedKernel, Progress, Status
 from discernel.progress.deadline import must_stop_learning
@@ -76,6 +79,8 @@ class Proposal:
         One per fold, learned without it.
     spreads : tuple of float
         What every column was divided by first.
+    curves : Curves or None
+        Functions of the columns before that, to normal quantiles; None if these were not chosen.
     dependent : ndarray of int
         The training rows whose labels had a part in the metric of the kernels; none where that is
         no metric at all.
@@ -92,6 +97,7 @@ class Proposal:
     metric: Metric
     fold_metrics: list[Metric]
     spreads: tuple[float, ...]
+    curves: Curves | None
     dependent: Positions
     is_whole: bool
     learn_metric: Callable[[Job], Metric]
@@ -111,6 +117,16 @@ class Proposal:
         found = np.flatnonzero(~np.isin(rows, self.dependent))
         return found if len(found) >= len(self.sample.rows) // 2 else found[:0]
 
+    def kernels_of(self, one: Candidate, metric: Metric, X: FloatArray) -> list[Kernel]:
+        """Return the kernels of a candidate with a metric; X are the training rows."""
+        sample, curves = self.sample, self.curves if one.quantiles else None
+        rows = sample.rows
+        if one.quantiles != sample.quantiles:
+            rows = comparable_rows(X[sample.positions], self.spreads, curves)
+            rows = rows - typical_row(rows)
+        scales = metric.of_strength(one.strength)
+        return scaled_kernels(scales, self.spreads, rows, sample.menu, curves)
+
     def metric_without(
         self, fold: int, X: FloatArray, target: Target, outside: Positions
     ) -> Metric:
@@ -120,7 +136,7 @@ class Proposal:
         """
         if self.is_whole:
             return self.fold_metrics[fold]
-        rows, part = divided_columns(X[outside], self.spreads), target.subset(outside)
+        rows, part = comparable_rows(X[outside], self.spreads, self.curves), target.subset(outside)
         rng = np.random.RandomState(0)
         drawn = draw_sample(rows, part, most=_MOST_FOR_METRIC, n_folds=1, rng=rng)
         return self.learn_metric((drawn, np.arange(len(drawn.rows))))
@@ -214,6 +230,12 @@ def propose_kernels(
     hurries = must_stop_learning()
     sample, wider = _draw_samples(rows, target, rng, hurries)
     is_whole = len(sample.rows) == len(rows)
+    curves, columns = None, None
+    if not hurries:
+        curves, columns = _try_quantiles(X, spreads, target, sample, regularization, device)
+    if curves is not None:
+        rows = comparable_rows(X, spreads, curves)
+        sample, wider = sample.with_quantiles(rows), wider.with_quantiles(rows)
     jobs = [(sample, outside) for outside, _ in sample.divisions()]
     jobs.append((wider, np.arange(len(wider.rows))))
     if hurries:
@@ -229,6 +251,7 @@ def propose_kernels(
         device=device,
         is_whole=is_whole,
         groups=groups,
+        columns=columns,
     )
     strength, dependent = choice.candidates[0].strength, wider.positions
     if choice.by_likelihood is not None:
@@ -236,18 +259,37 @@ def propose_kernels(
         metric, dependent = learn(device, jobs[-1]), dependent[:MOST_BY_LIKELIHOOD]
         if must_stop_learning():  # it may have been cut short
             metric, dependent = fold_metrics[0], sample.positions
+    scales = metric.of_strength(strength)
     return Proposal(
-        kernels=scaled_kernels(metric.of_strength(strength), spreads, wider.rows, sample.menu),
+        kernels=scaled_kernels(scales, spreads, wider.rows, sample.menu, curves),
         candidates=choice.candidates,
         without=choice.without,
         sample=sample,
         metric=metric,
         fold_metrics=fold_metrics,
         spreads=spreads,
+        curves=curves,
         dependent=dependent if strength > 0 else dependent[:0],
         is_whole=is_whole,
         learn_metric=partial(learn, None),
     )
+
+
+def _try_quantiles(
+    X: FloatArray,
+    spreads: tuple[float, ...],
+    target: Target,
+    sample: Sample,
+    regularization: float | None,
+    device: Device | None,
+) -> tuple[Curves | None, ColumnChoice | None]:
+    """Return curves to normal quantiles if they are chosen, and the choice, if there was one."""
+    curves = quantile_curves(X, spreads, target.row_weights.values)
+    if not len(curves.changed):
+        return None, None
+    other = sample.with_quantiles(comparable_rows(X, spreads, curves))
+    found = choose_columns(sample, other, regularization=regularization, device=device)
+    return curves if found.quantiles else None, found
 
 
 def _draw_samples(
@@ -279,16 +321,25 @@ def _likelihood_metric(groups: Positions | None, device: Device | None, job: Job
     return sample.likelihood_metric(rows, groups, device)
 
 
-def scaled_kernels(
-    scales: FloatArray, spreads: tuple[float, ...], rows: FloatArray, menu: Menu = MENU
-) -> list[Kernel]:
-    """Return the kernels of a menu on columns over spreads, times scales.
+def comparable_rows(X: FloatArray, spreads: tuple[float, ...], curves: Curves | None) -> FloatArray:
+    """Return columns, or curves of them, over spreads."""
+    return np.asarray(divided_columns(X if curves is None else curves.of(X), spreads))
 
-    A spread of 0 leaves a column out. Median distances are those of ``rows``, over spreads.
+
+def scaled_kernels(
+    scales: FloatArray,
+    spreads: tuple[float, ...],
+    rows: FloatArray,
+    menu: Menu = MENU,
+    curves: Curves | None = None,
+) -> list[Kernel]:
+    """Return the kernels of a menu on columns, or curves of them, over spreads, times scales.
+
+    A spread of 0 leaves a column out. Median distances are those of `comparable_rows`.
     """
     divisors = np.divide(spreads, scales, out=np.zeros(len(scales)), where=scales > 0)
     kept = tuple(divisors.tolist())
-    return [Standardized(kernel, kept) for kernel in menu.kernels(rows * scales)]
+    return [Standardized(kernel, kept, curves) for kernel in menu.kernels(rows * scales)]
 
 
 def menu_kernels(X: FloatArray, spreads: tuple[float, ...]) -> list[Kernel]:

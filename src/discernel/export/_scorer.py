@@ -175,6 +175,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "divide": np.divide,
     "power": operator.pow,
     "maximum": np.maximum,
+    "minimum": np.minimum,
     "matmul": np.matmul,
     "negative": np.negative,
     "absolute": np.absolute,

@@ -429,6 +429,7 @@ _OPERATORS = {
     "divide": "Div",
     "power": "Pow",
     "maximum": "Max",
+    "minimum": "Min",
     "matmul": "MatMul",
     "negative": "Neg",
     "absolute": "Abs",

@@ -23,6 +23,7 @@ from discernel.arrays import FloatArray, city_distances, squared_distances
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel
 from discernel.kernels.composites import Combination
+from discernel.kernels.curves import Curves
 from discernel.kernels.terms import IDENTITY, Term
 from discernel.kernels.weighted import WeightedKernels, slices
 from discernel.model.parts import ScorePart, seen_columns
@@ -147,6 +148,26 @@ class SumForm(Form):
 
 
 @dataclass(frozen=True)
+class CurvedForm(Form):
+    """A form of curves of the columns, each a function of one column."""
+
+    form: Form
+    curves: Curves
+
+    def game(self, part: Any, player: NDArray[np.intp]) -> Game:
+        of = self.curves.of
+        inner = self.form.game(replace(part, rows=of(dense(part.rows))), player)
+
+        def add(out: FloatArray, x: Any, reference: Any) -> bool:
+            return inner(out, of(dense(x)), of(dense(reference)))
+
+        return add
+
+    def by_group(self, X: FloatArray, group: NDArray[np.intp]) -> Products:
+        return self.form.by_group(self.curves.of(X), group)
+
+
+@dataclass(frozen=True)
 class OtherForm(Form):
     """A kernel without a known structure over its columns."""
 
@@ -186,8 +207,20 @@ def kernel_forms(kernel: Kernel, n_columns: int) -> list[Form]:
 
 def _known_form(term: Term, n: int) -> Form | None:
     """Return the form of Gaussian and Laplace products and of inner products, or None."""
+    views = [atom.view.seen(n) for atom in term.atoms]
+    curves = {
+        None if seen.curves is None else _spread(seen.curves, seen.columns, n) for seen in views
+    }
+    if len(curves) > 1:
+        return None
+    (own,), plain = curves or {None}, _plain_form(term, n)
+    return plain if own is None or plain is None else CurvedForm(plain, own)
+
+
+def _plain_form(term: Term, n: int) -> Form | None:
+    """Return the form of a term whose columns may be curves of those of the rows."""
     if [(atom.pair.kind, atom.function) for atom in term.atoms] == [("inner", IDENTITY)]:
-        columns, factors, origins = term.atoms[0].view.seen(n)
+        columns, factors, origins, _ = term.atoms[0].view.seen(n)
         weights, origin = np.zeros((2, n))
         weights[columns], used = factors**2, factors > 0
         origin[columns[used]] = origins[used] / factors[used]
@@ -200,6 +233,16 @@ def _known_form(term: Term, n: int) -> Form | None:
         power = 2 if atom.pair.kind == "squared" else 1
         rates[atom.pair.kind][seen.columns] += rate * seen.factors**power
     return ProductForm(term.factor, rates["squared"], rates["city"])
+
+
+def _spread(curves: Curves, columns: NDArray[np.intp], n: int) -> Curves:
+    """Return curves of all columns, of which those without one stay as they are."""
+    place = dict(zip(columns.tolist(), range(len(columns)), strict=True))
+    knots, values = (
+        tuple(each[place[column]] if column in place else () for column in range(n))
+        for each in (curves.knots, curves.values)
+    )
+    return Curves(knots, values)
 
 
 # ---- games between two rows --------------------------------------------------------------------

@@ -13,6 +13,7 @@ from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel, Known
 from discernel.kernels.calls import is_whole
 from discernel.kernels.columns import column_indices, column_spreads, describe_columns
+from discernel.kernels.curves import Curves
 from discernel.kernels.terms import Atom, Term, Terms, View, multiply, raise_to
 
 #: Separator between the field of a part and the name of one of its settings or parameters.
@@ -302,6 +303,8 @@ class Standardized(Wrapper):
     spreads : tuple of float, optional
         One number for each column; by default, and after `resolve`, the spreads of the training
         rows.
+    curves : Curves, optional
+        Functions of the columns, applied before the division; the default kernels may have some.
 
     Examples
     --------
@@ -315,6 +318,7 @@ class Standardized(Wrapper):
     """
 
     spreads: tuple[float, ...] | None = None
+    curves: Curves | None = field(default=None, metadata={"private": True})
 
     def __post_init__(self) -> None:
         if self.kernel.takes_missing:
@@ -330,7 +334,7 @@ class Standardized(Wrapper):
     def _seen(self, view: View) -> View:
         if self.spreads is None:
             raise self._unresolved()
-        return view.divide(self.spreads)
+        return view.bend(self.curves).divide(self.spreads)
 
     def check_rows(self, X: Any) -> None:
         self.kernel.check_rows(X)

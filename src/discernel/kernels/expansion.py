@@ -125,7 +125,7 @@ def gradients(kernel: Any, expansion: Expansion) -> Iterator[tuple[slice, Array]
                 np.fill_diagonal(base[:, rows], 0.0)
         for key, (slope, factor) in pair_slopes(terms, bases, expansion.xp).items():
             part = as_host(sums[key](rows, expansion.cast(slope)))
-            part *= (factor * seen[key].factors).astype(part.dtype)
+            part *= (factor * seen[key].slopes(expansion.X[rows])).astype(part.dtype)
             if not np.array_equal(seen[key].columns, np.arange(n_columns)):
                 some, part = part, np.zeros((*part.shape[:2], n_columns), dtype=part.dtype)
                 part[:, :, seen[key].columns] = some

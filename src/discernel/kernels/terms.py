@@ -1,8 +1,8 @@
 """The normal form of kernels: sums of products of functions of distances and inner products.
 
 Every kernel is k(x, z) = Σ c Π f(p(v(x), v(z))): a sum of numbers c times products of atoms. An
-atom is a function f of a pairwise matrix p, such as squared distances. A view v selects and scales
-columns. An opaque kernel is one atom, whose pairwise matrix is the kernel matrix itself.
+atom is a function f of a pairwise matrix p, such as squared distances. A view v selects, bends and
+scales columns. An opaque kernel is one atom, whose pairwise matrix is the kernel matrix itself.
 Evaluation, gradients, devices, feature maps, explanations and exports read this form.
 """
 
@@ -28,6 +28,7 @@ from discernel.kernels.columns import (
     scaled_columns,
     take_columns,
 )
+from discernel.kernels.curves import Curves, curved_columns
 
 #: Smallest exponent: exp(−690) is 1e-300. Smaller numbers would be denormal, which makes all later
 #: products and factorizations ten times slower.
@@ -43,25 +44,38 @@ Array = NDArray[Any]
 
 
 class Seen(NamedTuple):
-    """A view as arrays: ``X[:, columns] * factors - origin``."""
+    """A view as arrays: ``curves.of(X[:, columns]) * factors - origin``; perhaps without curves."""
 
     columns: NDArray[np.intp]
     factors: FloatArray
     origin: FloatArray
+    curves: Curves | None = None
 
     def of(self, X: Any) -> Any:
         """Apply the view to rows: an array, or symbolic rows of an export."""
         shown = X[:, self.columns]
+        shown = shown if self.curves is None else self.curves.of(shown)
         shown = shown * self.factors if (self.factors != 1).any() else shown
         return shown - self.origin if self.origin.any() else shown
+
+    def slopes(self, X: FloatArray) -> FloatArray:
+        """Return the derivatives of the columns, the same for all rows if there are no curves."""
+        if self.curves is None:
+            return self.factors
+        return self.factors * self.curves.slopes(X[:, self.columns])
+
+    def take(self, places: NDArray[np.intp]) -> Seen:
+        """Return the view of some of its columns."""
+        curves = None if self.curves is None else self.curves.take(places.tolist())
+        return Seen(self.columns[places], self.factors[places], self.origin[places], curves)
 
 
 @dataclass(frozen=True)
 class View:
     """Steps that select and scale the columns of rows before a kernel is computed.
 
-    A step is a name and its argument: take ``columns``, divide by ``spreads``, multiply by
-    ``scales`` or subtract an ``origin``.
+    A step is a name and its argument: take ``columns``, apply ``curves``, divide by ``spreads``,
+    multiply by ``scales`` or subtract an ``origin``.
     """
 
     steps: tuple[tuple[str, Any], ...] = ()
@@ -82,6 +96,17 @@ class View:
         # Before Python 3.12, slices are not hashable.
         fixed = ("slice", *columns.__reduce__()[1]) if isinstance(columns, slice) else columns
         return View((*self.steps, ("columns", fixed)))
+
+    def bend(self, curves: Curves | None) -> View:
+        """Return the view of curves of these columns, which are as they were given."""
+        if curves is None:
+            return self
+        if any(step != "columns" for step, _ in self.steps):
+            raise InvalidInputError(
+                "Curves are for columns as they were given, before these are divided, scaled or "
+                f"shifted. Got the steps {[step for step, _ in self.steps]} before."
+            )
+        return View((*self.steps, ("curves", curves)))
 
     def divide(self, spreads: tuple[float, ...]) -> View:
         """Return the view of these columns divided by spreads; columns of spread 0 become 0."""
@@ -110,16 +135,24 @@ class View:
     def seen(self, n_columns: int) -> Seen:
         """Return the view as arrays, for rows with this many columns."""
         columns, factors, origin = np.arange(n_columns)[None, :], np.ones((1, n_columns)), None
+        curved, curves = columns, None
         for step, by in self.steps:
             if step == "origin":
                 origin = np.asarray(by)
+                continue
+            if step == "curves":
+                curved, curves = columns, by
                 continue
             factors = _STEPS[step](factors, by)
             if step == "columns":
                 columns = _taken(columns, by)
             elif step == "scales":
                 columns = columns[:, np.flatnonzero(by)]
-        return Seen(columns[0], factors[0], np.zeros(len(columns[0])) if origin is None else origin)
+        if curves is not None and not np.array_equal(columns, curved):
+            places = {column: place for place, column in enumerate(curved[0].tolist())}
+            curves = curves.take(places[column] for column in columns[0].tolist())
+        origin = np.zeros(len(columns[0])) if origin is None else origin
+        return Seen(columns[0], factors[0], origin, curves)
 
 
 def _taken(X: Any, columns: Any) -> Any:
@@ -139,6 +172,7 @@ def _less_origin(X: Any, origin: tuple[float, ...]) -> Any:
 
 _STEPS: dict[str, Callable[[Any, Any], Any]] = {
     "columns": _taken,
+    "curves": curved_columns,
     "spreads": divided_columns,
     "scales": scaled_columns,
     "origin": _less_origin,

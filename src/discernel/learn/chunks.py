@@ -16,7 +16,7 @@ from discernel.arrays import FloatArray, blas_threads, is_sparse, n_rows
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import CombinedKernel, TiledBank, Uncentered
 from discernel.bank.sums import Labelled, SumPass, check_room
-from discernel.default import Proposal, scaled_kernels
+from discernel.default import Proposal, comparable_rows, scaled_kernels
 from discernel.default.metric import Metric
 from discernel.discriminant import (
     HeldOutScores,
@@ -26,7 +26,6 @@ from discernel.discriminant import (
 )
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel, as_kernels
-from discernel.kernels.columns import divided_columns
 from discernel.kernels.features import NystromMap, draw_landmarks
 from discernel.learn import LearnedKernel
 from discernel.learn.refine import divide_rows, refine_metric
@@ -350,8 +349,9 @@ class StreamLearner:
         spreads: tuple[float, ...] = given.spreads  # type: ignore[attr-defined]
         fitted, held = (self._target(survey, rows) for rows in parts)
         learned = facts.learned
+        curves = proposal.curves
         scales = refine_metric(
-            sample.X,
+            sample.X if curves is None else curves.of(sample.X),
             fitted,
             held,
             spreads,
@@ -363,8 +363,8 @@ class StreamLearner:
         )
         if scales is None:
             return None
-        rows, menu = divided_columns(X, spreads), proposal.sample.menu
-        kernels = scaled_kernels(scales, spreads, rows, menu)
+        rows, menu = comparable_rows(X, spreads, curves), proposal.sample.menu
+        kernels = scaled_kernels(scales, spreads, rows, menu, curves)
         bank = TiledBank([kernel.shifted(X) for kernel in kernels], X)
         weights = learned.weights[bank.kept]
         learned = replace(learned, coefficients=bank.coefficients(weights / weights.sum()))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from discernel.arrays import Buffers, FloatArray
 from discernel.kernels.composites import Combination
 from discernel.kernels.evaluate import KernelSet, add_up
-from discernel.kernels.terms import Key, Term
+from discernel.kernels.terms import Key, Seen, Term
 from discernel.kernels.weighted import WeightedKernels
 from discernel.model.rows import dense, mixed_rows
 
@@ -32,17 +32,14 @@ class _Pairs:
 
     def __init__(self, key: Key, Z: Any, n_columns: int) -> None:
         (self._pair, self._view), self._Z = key, Z
-        self._columns, self._factors, self._origin = self._view.seen(n_columns)
+        self._seen = self._view.seen(n_columns)
         self.is_sum, self.is_distance = self._pair.is_sum, self._pair.is_distance
-        self._seen = self._of(dense(Z), np.arange(len(self._columns))) if self.is_sum else None
-
-    def _of(self, X: FloatArray, places: NDArray[np.intp]) -> FloatArray:
-        seen = X[:, self._columns[places]] * self._factors[places]
-        return np.asarray(seen - self._origin[places])
+        self._kept = np.asarray(self._seen.of(dense(Z))) if self.is_sum else None
+        self._some: dict[bytes, tuple[NDArray[np.intp], Seen]] = {}
 
     def sees(self, columns: NDArray[np.intp]) -> bool:
         """Return whether the matrix depends on any of some columns."""
-        return bool(np.isin(columns, self._columns[self._factors != 0]).any())
+        return bool(np.isin(columns, self._seen.columns[self._seen.factors != 0]).any())
 
     def entries(self, X: Any) -> FloatArray:
         """Return the matrix."""
@@ -50,9 +47,12 @@ class _Pairs:
 
     def part(self, X: FloatArray, columns: NDArray[np.intp]) -> FloatArray:
         """Return the contribution of some columns to a matrix that is a sum over columns."""
-        assert self._seen is not None
-        places = np.flatnonzero(np.isin(self._columns, columns))
-        return self._pair.entries(self._of(X, places), self._seen[:, places])
+        assert self._kept is not None
+        if columns.tobytes() not in self._some:
+            places = np.flatnonzero(np.isin(self._seen.columns, columns))
+            self._some[columns.tobytes()] = places, self._seen.take(places)
+        places, seen = self._some[columns.tobytes()]
+        return self._pair.entries(np.asarray(seen.of(X)), self._kept[:, places])
 
 
 class SwappedKernels:

@@ -245,6 +245,8 @@ class Candidate:
         The power to which the learned column scales are raised; 0 for no learned scales.
     accuracy : float or None
         The share of held-out rows that are classified correctly; None if unknown.
+    quantiles : bool
+        Whether the values of columns are replaced by normal quantiles.
     """
 
     name: str
@@ -254,6 +256,7 @@ class Candidate:
     pull: float
     strength: float = 0.0
     accuracy: float | None = None
+    quantiles: bool = False
 
     @property
     def score(self) -> float:
@@ -267,7 +270,7 @@ class Candidate:
 
         is_probability = self.accuracy is not None
         return CandidateFacts(
-            name=candidate_label(self.name, self.strength, by_folds),
+            name=candidate_label(self.name, self.strength, by_folds, self.quantiles),
             regularization=float(self.regularization),
             n_kernels=int(np.count_nonzero(self.weights)),
             log_loss=float(self.error) if is_probability else None,
@@ -282,6 +285,7 @@ class Candidate:
         else:
             what = f"log-loss {self.error:z.4f}, accuracy {self.accuracy:.1%}"
         metric = f", scales to the power {self.strength:g}" if self.strength else ""
+        metric += ", columns as quantiles" if self.quantiles else ""
         n_kernels = np.count_nonzero(self.weights)
         return f"{self.name}: {what} at λ = {self.regularization:.1e}, {n_kernels} kernels{metric}"
 

@@ -287,7 +287,10 @@ class LearnedFacts:
         by_folds = self.candidates[0].pull is None
         aside, sentences = "leave-one-out predictions", [self.why_chosen]
         if by_folds:
-            aside = "on held-out rows; scaled: more important columns count more"
+            aside = (
+                "on held-out rows; scaled: more important columns count more; quantiles: the ranks "
+                "of values count, not how far apart values are"
+            )
         elif self._is_regression:
             sentences.append("R² on held-out rows: 0 for predicting the mean.")
         else:

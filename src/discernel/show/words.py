@@ -58,7 +58,7 @@ def escaped(value: Any) -> Any:
     return value
 
 
-def candidate_label(name: str, strength: float, by_folds: bool) -> str:
+def candidate_label(name: str, strength: float, by_folds: bool, quantiles: bool = False) -> str:
     """Return the name of a candidate: how it weights kernels and scales columns.
 
     Parameters
@@ -69,6 +69,8 @@ def candidate_label(name: str, strength: float, by_folds: bool) -> str:
         Power of the learned column scales.
     by_folds : bool
         Whether candidates were compared by folds; they then differ in the scaling too.
+    quantiles : bool, default=False
+        Whether the values of columns were replaced by normal quantiles.
 
     Examples
     --------
@@ -76,11 +78,15 @@ def candidate_label(name: str, strength: float, by_folds: bool) -> str:
     'equal weights, half scaled'
     >>> candidate_label("likelihood", 1.0, by_folds=True)
     'equal weights, scaled by likelihood'
+    >>> candidate_label("average", 0.0, by_folds=True, quantiles=True)
+    'equal weights, unscaled, columns as quantiles'
     """
     label = _CANDIDATES.get(name, name)
     scaled = _STRENGTHS.get(strength, f"scaled to the power {strength:g}")
     scaled = f"{scaled} by likelihood" if name == "likelihood" else scaled
-    return f"{label}, {scaled}" if by_folds else label
+    if not by_folds:
+        return label
+    return f"{label}, {scaled}, columns as quantiles" if quantiles else f"{label}, {scaled}"
 
 
 def percent(value: float) -> str:

@@ -87,7 +87,7 @@ def _candidates(table: ResultTable, dataset: str) -> Iterator[Block]:
         stored = [found for r in records if (found := r.result.details.get("considered"))]
         if not stored:
             continue
-        by_folds = all(accuracy is not None for *_, accuracy in stored[0])
+        by_folds = all(entry[5] is not None for entry in stored[0])
         by_line: dict[str, list[Any]] = defaultdict(list)
         for entry in (entry for found in stored for entry in found):
             by_line[_line(entry, by_folds)].append(entry)
@@ -109,7 +109,8 @@ def _line(entry: Sequence[Any], by_folds: bool) -> str:
     """Return the name of the table row of a candidate."""
     if by_folds and entry[0] == "weights":
         return "learned weights, best scaling"
-    return candidate_label(entry[0], entry[4] if by_folds else 0.0, by_folds)
+    # Comparisons of earlier versions did not store whether columns were quantiles.
+    return candidate_label(entry[0], entry[4] if by_folds else 0.0, by_folds, any(entry[6:]))
 
 
 def _mean_numbers(entries: Sequence[Sequence[Any]], by_folds: bool) -> tuple[float, float]:
