@@ -28,6 +28,7 @@ KINDS = {
     "columns": [RBF().on([0]), RBF(width=0.5).on([0]), RBF().on([1, 2]), Exponential().on([3])],
     "inner": [Linear(), Polynomial(degree=3), 2.0 * Polynomial(degree=2), Cosine()],
     "made": [RBF() * Cosine(), RBF() + 0.5 * Linear() + 1.0, RBF() * RBF().on([1]) * Linear()],
+    "city": [Laplace(), Laplace(width=0.7), Laplace().on([0]), RBF() * Laplace(), Linear()],
     "by NumPy": [Laplace(), ChiSquared(), RBF()],
 }
 #: Those of which the loops make the pairwise matrices too.

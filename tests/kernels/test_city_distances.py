@@ -7,6 +7,17 @@ import pytest
 import scipy.sparse as sp
 
 from discernel.arrays import city_distances, in_threads, pairs, threads
+from discernel.arrays.loops import Loops, compiled_loops
+
+
+@pytest.fixture(params=["compiled", "SciPy"])
+def way(request):
+    """Compute distances by compiled loops, then by SciPy."""
+    if request.param == "SciPy":
+        request.getfixturevalue("numpy_alone")
+    elif compiled_loops() is None:
+        pytest.skip("the loops are not compiled: python hatch_build.py")
+    return request.param
 
 
 def plain(X, Z):
@@ -18,7 +29,8 @@ def rows(n=40, columns=5, seed=0):
     return np.random.default_rng(seed).standard_normal((n, columns))
 
 
-@pytest.mark.parametrize("columns", [1, 2, 7])
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("columns", [1, 2, 7, 65, 150])
 @pytest.mark.parametrize("shape", [(30, 20), (1, 5), (300, 290), (513, 260)])
 def test_distances_are_sums_of_differences(shape, columns):
     """Within one tile and over several, on the diagonal and off it."""
@@ -30,6 +42,22 @@ def test_distances_are_sums_of_differences(shape, columns):
     np.testing.assert_array_equal(own.diagonal(), 0.0)
 
 
+@pytest.mark.usefixtures("way")
+def test_missing_and_infinite_cells_are_seen():
+    X = rows(70)
+    X[3, 1], X[69, 4] = np.nan, np.inf
+    found = city_distances(X, X[:40])
+    np.testing.assert_array_equal(np.isnan(found[:, 0]), np.arange(70) == 3)
+    assert np.isinf(found[69, 0])
+
+
+@pytest.mark.usefixtures("way")
+def test_far_rows_lose_no_digits():
+    near = rows(300) + 1e9
+    np.testing.assert_allclose(city_distances(near), plain(near, near), rtol=1e-13)
+
+
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("n", [20, 300])
 def test_distances_are_written_where_they_are_asked_for(n):
     X, Z = rows(n), rows(11, seed=1)
@@ -40,18 +68,20 @@ def test_distances_are_written_where_they_are_asked_for(n):
 
 
 @pytest.mark.parametrize("n_threads", [1, 3])
-def test_threads_give_the_same_distances(n_threads, monkeypatch):
+def test_threads_give_the_same_distances(n_threads, way, monkeypatch):
     monkeypatch.setattr(threads, "_ONE_THREAD_BELOW", 100)
     monkeypatch.setattr("joblib.cpu_count", lambda: n_threads)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     X, Z, seen = rows(700), rows(600, seed=1), set()
     right = pairs.cdist
+    owner, name = (Loops, "city_distances") if way == "compiled" else (pairs, "cdist")
+    watched = getattr(owner, name)
 
-    def watched(*args, **options):
+    def watch(*args, **options):
         seen.add(threading.get_ident())
-        return right(*args, **options)
+        return watched(*args, **options)
 
-    monkeypatch.setattr(pairs, "cdist", watched)
+    monkeypatch.setattr(owner, name, watch)
     np.testing.assert_allclose(city_distances(X, Z), right(X, Z, "cityblock"), rtol=1e-13)
     np.testing.assert_allclose(city_distances(X), right(X, X, "cityblock"), rtol=1e-13)
     assert (seen == {threading.get_ident()}) == (n_threads == 1)

@@ -8,8 +8,9 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import scale
 
+from discernel.exceptions import NumericalError
 from discernel.kernels import RBF
-from discernel.programs.logistic import LogisticProblem, _Point
+from discernel.programs.logistic import LogisticProblem, _Point, _Preconditioner
 
 
 def rows(load, *, binary=False, weighted=False):
@@ -124,6 +125,47 @@ def test_neither_order_nor_rounding_of_the_kernel_shows(regularization):
         probabilities(one, one.minimize(regularization, tol=1e-9)) for one in (given, shuffled)
     )
     np.testing.assert_allclose(second, first[order], atol=1e-8)
+
+
+@pytest.mark.parametrize("regularization", [1.0, 1e-2, 1e-5])
+@pytest.mark.parametrize("kernel", [lambda X: X @ X.T, RBF(width=5.0), RBF(width=0.3)])
+def test_preconditioners_of_single_precision_are_enough(kernel, regularization, monkeypatch):
+    """A rough tolerance ends near the optimum of a fine one; singular kernels and tiny λ too."""
+    X, y, weights = rows(load_wine, weighted=True)
+    given, used = problem(kernel(X), y, weights), []
+    right = _Preconditioner._factor_of
+
+    def watched(self, matrix, nugget):
+        used.append(matrix.dtype)
+        return right(self, matrix, nugget)
+
+    monkeypatch.setattr(_Preconditioner, "_factor_of", watched)
+    best = given.minimize(regularization, tol=1e-11)
+    assert set(used) == {np.dtype(np.float64)}
+    used.clear()
+    rough = given.minimize(regularization, tol=1e-5)
+    assert used[0] == (np.float32 if regularization > 1e-4 else np.float64)
+    values = [_Point.of(given, regularization, fit).value for fit in (rough, best)]
+    assert values[0] <= values[1] * (1 + 1e-6)
+    np.testing.assert_allclose(probabilities(given, rough), probabilities(given, best), atol=3e-3)
+
+
+def test_a_preconditioner_that_fails_in_single_precision_is_one_of_double(monkeypatch):
+    X, y, weights = rows(load_wine)
+    given = problem(RBF(width=5.0)(X), y, weights)
+    expected = given.minimize(1e-2, tol=1e-5)
+    right = _Preconditioner._factor_of
+
+    def failing(self, matrix, nugget):
+        if matrix.dtype == np.float32:
+            raise NumericalError("not definite")
+        return right(self, matrix, nugget)
+
+    monkeypatch.setattr(_Preconditioner, "_factor_of", failing)
+    found = given.minimize(1e-2, tol=1e-5)
+    np.testing.assert_allclose(
+        probabilities(given, found), probabilities(given, expected), atol=1e-4
+    )
 
 
 def test_the_kernel_is_kept():

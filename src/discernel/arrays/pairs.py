@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
 from sklearn.utils.extmath import safe_sparse_dot
 
-from discernel.arrays.loops import DIFFERENCES, DISTANCES, Factors
+from discernel.arrays.loops import DIFFERENCES, DISTANCES, Factors, compiled_loops
 from discernel.arrays.rows import (
     DRAWN_ROWS,
     FloatArray,
@@ -185,10 +185,9 @@ _CITY_ROWS = 256
 def city_distances(X: Any, Z: Any | None = None, out: FloatArray | None = None) -> FloatArray:
     """Return ‖x − z‖₁ = Σ |x_l − z_l| for all rows of X and Z, dense or CSR.
 
-    No product gives them: they take 3 times as long as `squared_distances` with 20 columns and 5
-    times with 100, half as long again between X and Z: those of X alone are computed once per
-    pair. But differences lose no digits, wherever the rows are. Those of dense rows are written to
-    ``out``, C-contiguous, where it is given.
+    No product gives them. By compiled loops they take as long as `squared_distances` with 20
+    columns, by SciPy 5 times as long. But differences lose no digits, wherever the rows are. Those
+    of dense rows are written to ``out``, C-contiguous, where it is given.
     """
     X, Z = as_rows(X), None if Z is None or Z is X else as_rows(Z)
     if is_sparse(X) or is_sparse(Z):
@@ -198,16 +197,21 @@ def city_distances(X: Any, Z: Any | None = None, out: FloatArray | None = None) 
     out = np.empty((len(X), len(other))) if out is None else out
     if X.shape[1] == 1:  # a third of the time
         return np.asarray(np.abs(np.subtract(X, other.T, out=out), out=out))
-    if max(out.shape) <= _CITY_ROWS:
-        return np.asarray(cdist(X, other, "cityblock", out=out))
+    loops = compiled_loops() if out.dtype == np.float64 else None
 
     def work(tile: tuple[slice, slice], _: object) -> None:
-        # SciPy lets other threads run meanwhile; scikit-learn's DistanceMetric does not.
         rows, columns = tile
-        found = cdist(X[rows], other[columns], "cityblock")
-        out[rows, columns] = found
+        here = out[rows, columns]
+        if loops is not None:
+            loops.city_distances(X[rows], other[columns], here)
+        else:  # SciPy lets other threads run meanwhile; scikit-learn's DistanceMetric does not
+            here[:] = cdist(X[rows], other[columns], "cityblock")
         if Z is None and rows != columns:
-            out[columns, rows] = found.T
+            out[columns, rows] = here.T
+
+    if max(out.shape) <= _CITY_ROWS:
+        work((slice(None), slice(None)), None)
+        return out
 
     starts = [range(0, n, _CITY_ROWS) for n in out.shape]
     tiles = [

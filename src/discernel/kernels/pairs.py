@@ -28,7 +28,7 @@ from discernel.arrays import (
     typical_row,
 )
 from discernel.arrays.device import absolute_difference, squared_difference
-from discernel.arrays.loops import PRODUCT, Factors
+from discernel.arrays.loops import ABSOLUTE, PRODUCT, Factors
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.expansion import Expansion
 from discernel.kernels.terms import Array, OnDevice, PairKind, View
@@ -169,6 +169,11 @@ class _City(_Distance):
 
     def tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
         return city_distances(X, Z, out)
+
+    def factors(self, rows: Any) -> Factors | None:
+        if is_sparse(rows) or not rows.flags.c_contiguous:
+            return None
+        return Factors(ABSOLUTE, rows, rows)
 
     def put(self, rows: FloatArray, device: Device, single: bool) -> Any:
         return OnDevice(device.put_columns(rows, single=single))

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax
 
 from discernel.arrays import Cholesky, FloatArray, inner, matmul
+from discernel.exceptions import NumericalError
 
 #: Steps of Newton's method at most, 5 to 15 are usual, and of conjugate gradients in each.
 _MOST_STEPS, _MOST_INNER = 100, 200
 #: The share of the residual that is left of a Newton system: far from the optimum, and near it.
 _ROUGH, _FINE = 0.3, 1e-2
-#: The relative decrease of the objective after which probabilities are so much like before that the
-#: preconditioner stays.
-_SAME = 1e-2
+#: Steps of conjugate gradients in one of Newton's, after which the next has a new preconditioner:
+#: with up to 2,000 rows, its factorization takes the time of about ten of them.
+_MANY_INNER = 6
 #: The least variance of class indicators of a row that the preconditioner assumes.
 _LEAST_VARIANCE = 1e-5
 #: The share of the decrease that the slope promises that a step must reach.
@@ -26,6 +27,9 @@ _SUFFICIENT = 1e-4
 #: What is added to the diagonal of the kernel, relative to its mean: coefficients along which a
 #: singular kernel is 0 would not be seen by conjugate gradients, and grow without bound.
 _NUGGET = 1e-9
+#: Preconditioners of single precision have two digits left for a λ above this share of the trace of
+#: their matrix; and are enough for this tolerance.
+_SINGLE, _SINGLE_TOL = 1e-5, 1e-6
 #: No step is shorter.
 _LEAST_LENGTH = 1e-8
 
@@ -90,7 +94,9 @@ class LogisticProblem:
     e of b, to √ω W(Kd/√ω + 1eᵀ) + λd, where W multiplies row i by diag(p_i) − p_i p_iᵀ. Newton's
     method solves such systems by conjugate gradients. The preconditioner has w_i I in place of
     diag(p_i) − p_i p_iᵀ, with w_i = (1 − ‖p_i‖²)/(n_classes − 1): for two classes that is the
-    Hessian itself. It takes one Cholesky factorization.
+    Hessian itself. It takes one Cholesky factorization, of single precision unless λ is too small,
+    and serves all steps until conjugate gradients are slow: these solve the systems of the Hessian
+    whatever the preconditioner is.
     """
 
     kernel: FloatArray
@@ -102,6 +108,16 @@ class LogisticProblem:
     def nugget(self) -> float:
         """The number that is added to the diagonal of the kernel."""
         return _NUGGET * float(np.trace(self.kernel)) / len(self.kernel)
+
+    @cached_property
+    def roots(self) -> FloatArray:
+        """√ω, of shape (n_rows, 1)."""
+        return np.sqrt(self.weights)[:, None]
+
+    @cached_property
+    def single(self) -> NDArray[np.float32]:
+        """The kernel in single precision."""
+        return self.kernel.astype(np.float32)
 
     def times_kernel(self, coef: FloatArray) -> FloatArray:
         """Return the kernel times coefficients."""
@@ -129,18 +145,22 @@ class LogisticProblem:
             The fit for another λ; by default f = 0.
         """
         first = self.start() if start is None else start
-        point, slope = _Point.of(self, regularization, first), -np.inf
+        point, preconditioner = _Point.of(self, regularization, first), None
+        is_single = tol >= _SINGLE_TOL
         for _ in range(_MOST_STEPS):
-            if -slope > _SAME * point.value:
-                preconditioner = _Preconditioner(point)
-            step = point.newton_step(preconditioner)
+            if preconditioner is None:
+                preconditioner = _Preconditioner(point, is_single)
+            step, n_inner = point.newton_step(preconditioner)
             slope = step.along(point.gradient)
             after = point.search_line(step, slope)
-            if after is None:
+            if after is None and not is_single:
                 break  # rounding errors are larger than what is left to gain
-            point = after
-            if -slope < 2.0 * tol * point.value:
-                break
+            if after is None or n_inner > _MANY_INNER:
+                preconditioner, is_single = None, is_single and after is not None
+            if after is not None:
+                point = after
+                if -slope < 2.0 * tol * point.value:
+                    break
         return point.fit
 
 
@@ -158,11 +178,14 @@ class _Point:
     @classmethod
     def of(cls, problem: LogisticProblem, regularization: float, fit: LogisticFit) -> _Point:
         """Return the point of a fit."""
-        roots, rows = np.sqrt(problem.weights)[:, None], np.arange(len(problem.codes))
-        logs = log_softmax(fit.mapped / roots + fit.intercept, axis=1)
-        value = -float(problem.weights @ logs[rows, problem.codes])
+        roots, rows = problem.roots, np.arange(len(problem.codes))
+        logits = fit.mapped / roots + fit.intercept
+        logits -= logits.max(axis=1, keepdims=True)
+        told = np.exp(logits)
+        totals = told.sum(axis=1)
+        told /= totals[:, None]
+        value = float(problem.weights @ (np.log(totals) - logits[rows, problem.codes]))
         value += 0.5 * regularization * inner(fit.coef, fit.mapped)
-        told = np.exp(logs)
         residuals = told.copy()
         residuals[rows, problem.codes] -= 1.0
         residuals *= roots
@@ -171,22 +194,22 @@ class _Point:
 
     def hessian(self, step: LogisticFit) -> _Gradient:
         """Return the change of the gradient along a step, to first order."""
-        roots = np.sqrt(self.problem.weights)[:, None]
+        roots = self.problem.roots
         along = self.told * (step.mapped / roots + step.intercept)
         along -= self.told * along.sum(axis=1, keepdims=True)
         along *= roots
         return _Gradient(along + self.regularization * step.coef, (roots.T @ along)[0])
 
-    def newton_step(self, preconditioner: _Preconditioner) -> LogisticFit:
-        """Return Newton's step, by conjugate gradients."""
+    def newton_step(self, preconditioner: _Preconditioner) -> tuple[LogisticFit, int]:
+        """Return Newton's step, by conjugate gradients, and the number of these."""
         left = _Gradient(-self.gradient.rows, -self.gradient.intercept)
         toward = preconditioner.solve(left)
         size = first = toward.along(left)
         step = LogisticFit(*map(np.zeros_like, toward))
         least = first * np.clip(np.sqrt(max(first, 0.0) / self.value), _FINE, _ROUGH) ** 2
-        for _ in range(_MOST_INNER):
-            if size <= least:
-                break
+        n_inner = 0
+        while size > least and n_inner < _MOST_INNER:
+            n_inner += 1
             curved = self.hessian(toward)
             length = size / toward.along(curved)
             step, left = step.plus(toward, length), left.plus(curved, -length)
@@ -194,7 +217,7 @@ class _Point:
             before, size = size, solved.along(left)
             toward = solved.plus(toward, size / before)
         # By the kernel itself: those of the preconditioner have gathered rounding errors.
-        return step._replace(mapped=self.problem.times_kernel(step.coef))
+        return step._replace(mapped=self.problem.times_kernel(step.coef)), n_inner
 
     def search_line(self, step: LogisticFit, slope: float) -> _Point | None:
         """Return the point after a step that decreases the objective enough; None without one."""
@@ -218,17 +241,30 @@ class _Preconditioner:
     and Kd from the first, without a product.
     """
 
-    def __init__(self, point: _Point) -> None:
+    def __init__(self, point: _Point, is_single: bool) -> None:
         problem, self._lam = point.problem, point.regularization
         spread = (1.0 - np.sum(point.told**2, axis=1)) / (problem.n_classes - 1)
         self._halves = np.sqrt(np.maximum(spread, _LEAST_VARIANCE))[:, None]
-        self._roots = np.sqrt(problem.weights)
-        system = problem.kernel * self._halves
-        system *= self._halves.T
-        system[np.diag_indices_from(system)] += self._lam + problem.nugget * self._halves[:, 0] ** 2
-        self._factor = Cholesky(system)
+        self._roots = problem.roots[:, 0]
+        self._factor = self._factored(problem, is_single)
         self._ones = self._solve_rows(self._halves**2 * self._roots[:, None])
         self._total = self._lam * float(self._roots @ self._ones[:, 0])
+
+    def _factored(self, problem: LogisticProblem, is_single: bool) -> Cholesky:
+        """Return the factor of B, of single precision if wanted and λ is not too small."""
+        size = float(self._halves[:, 0] ** 2 @ np.diagonal(problem.kernel))
+        if is_single and self._lam > _SINGLE * size:
+            with suppress(NumericalError):  # its digits were too few
+                return self._factor_of(problem.single, problem.nugget)
+        return self._factor_of(problem.kernel, problem.nugget)
+
+    def _factor_of(self, kernel: NDArray[Any], nugget: float) -> Cholesky:
+        """Return the factor of B, of the precision of a kernel."""
+        halves = self._halves.astype(kernel.dtype)
+        system = kernel * halves
+        system *= halves.T
+        system.flat[:: len(system) + 1] += self._lam + nugget * self._halves[:, 0] ** 2
+        return Cholesky(system)
 
     def _solve_rows(self, right: FloatArray) -> FloatArray:
         return np.asarray(self._halves * self._factor.solve(right / self._halves))

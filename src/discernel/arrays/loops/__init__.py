@@ -27,8 +27,8 @@ LIBRARY, SOURCES = "loops.compiled", ("loops.c", "passes.h", "rows.h")
 #: Operations of a step, as in ``loops.c``.
 EXP, ROOT_EXP, POWER, SQUARE, KEEP, TIMES, ADD, ADD_CONSTANT = range(8)
 #: What a pairwise matrix is of two arrays: their product; distances by such a product, at least 0
-#: and 0 on the diagonal; squared differences of one column.
-PRODUCT, DISTANCES, DIFFERENCES = range(3)
+#: and 0 on the diagonal; squared differences of one column; sums of absolute differences.
+PRODUCT, DISTANCES, DIFFERENCES, ABSOLUTE = range(4)
 #: The most pairwise matrices of a group, the place of what the group before has made, and entries
 #: of a tile that is computed at a time.
 MOST_BASES, PREVIOUS, _BLOCK_ENTRIES = 15, 15, 256 * 256
@@ -177,6 +177,7 @@ _WRITING = ctypes.CFUNCTYPE(_FLAG, *_TILES, *[_POINTER] * 3, _NUMBER, _POINTER, 
 _EVALUATING = ctypes.CFUNCTYPE(
     None, *[_POINTER] * 2, *[_NUMBER] * 2, *[_POINTER] * 2, *[_NUMBER] * 2, _FLAG, _POINTER
 )  # fmt: skip
+_CITY = ctypes.CFUNCTYPE(None, *[_POINTER] * 2, *[_NUMBER] * 3, _POINTER, _NUMBER)
 _SOURCE = ctypes.CFUNCTYPE(ctypes.c_char_p)
 
 
@@ -191,6 +192,7 @@ class Loops:
         self.add_products = {t: _PRODUCTS((f"add_products_{name}", library)) for t, name in names}
         self.write_sums = _WRITING(("write_sums", library))
         self._evaluate = {t: _EVALUATING((f"evaluate_{name}", library)) for t, name in names}
+        self._city = _CITY(("city_double", library))
         gemm = cython_blas.__pyx_capi__
         self.gemm = {t: _address(gemm[name]) for t, name in _GEMM.items()}
 
@@ -217,6 +219,15 @@ class Loops:
             int(add),
             out.ctypes.data,
         )
+
+    def city_distances(self, X: FloatArray, Z: FloatArray, out: FloatArray) -> None:
+        """Write ‖x − z‖₁ of rows of double precision to ``out``, whose rows are contiguous.
+
+        X and Z are C-contiguous.
+        """
+        sizes = X.shape[1], len(X), len(Z)
+        to = out.ctypes.data, out.strides[0] // out.itemsize
+        self._city(X.ctypes.data, Z.ctypes.data, *sizes, *to)
 
 
 def _address(capsule: Any) -> int:

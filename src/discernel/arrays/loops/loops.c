@@ -15,10 +15,13 @@
    kept one, add a value to the result, add a to it. */
 enum { EXP, ROOT_EXP, POWER, SQUARE, KEEP, TIMES, ADD, ADD_CONSTANT };
 /* What a pairwise matrix is of two arrays: their product; distances by such a product, at least 0
-   and 0 on the diagonal; squared differences of one column. */
-enum { PRODUCT, DISTANCES, DIFFERENCES };
+   and 0 on the diagonal; squared differences of one column; sums of absolute differences. */
+enum { PRODUCT, DISTANCES, DIFFERENCES, ABSOLUTE };
 /* Rows and columns that are computed at a time, in the cache of a core, and mirrored at a time. */
 enum { ROWS = 256, COLUMNS = 256, MIRRORED = 16 };
+/* Rows, and numbers of each, of which sums of absolute differences are in registers, and in the
+   nearest cache, at a time. */
+enum { LANES = 32, NUMBERS = 64 };
 /* Pairwise matrices that steps may be of; the last is what the steps before have made. */
 enum { MOST_BASES = 16, PREVIOUS = 15 };
 

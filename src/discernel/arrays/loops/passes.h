@@ -24,6 +24,20 @@ typedef void (*NAME(Gemm))(const char *, const char *, const int *, const int *,
 typedef void (*NAME(RunSteps))(int64_t, const Step *, const REAL *, const REAL *const *, int64_t,
                                int64_t, int, REAL *);
 
+typedef void (*NAME(City))(const REAL *, const REAL *, int64_t, int64_t, int64_t, REAL *, int64_t);
+
+/* Write the sums of absolute differences of all pairs of rows of k numbers. */
+void NAME(city)(const REAL *x, const REAL *z, int64_t k, int64_t height, int64_t width, REAL *out,
+                int64_t stride) {
+#if LEVELS == 3
+  static const NAME(City) known[] = {JOIN(NAME(city), plain), JOIN(NAME(city), avx2),
+                                     JOIN(NAME(city), avx512)};
+  known[level()](x, z, k, height, width, out, stride);
+#else
+  JOIN(NAME(city), plain)(x, z, k, height, width, out, stride);
+#endif
+}
+
 static NAME(RunSteps) NAME(fastest)(void) {
 #if LEVELS == 3
   static const NAME(RunSteps) known[] = {JOIN(NAME(run_steps), plain), JOIN(NAME(run_steps), avx2),
@@ -69,6 +83,10 @@ static void NAME(write_base)(const NAME(Sum) *sum, const Base *base, int64_t top
   if (base->kind == DIFFERENCES) {
     for (int64_t i = 0; i < height; i++)
       for (int64_t j = 0; j < width; j++) out[i * width + j] = (x[i] - z[j]) * (x[i] - z[j]);
+    return;
+  }
+  if (base->kind == ABSOLUTE) {
+    NAME(city)(x, z, k, height, width, out, width);
     return;
   }
   sum->gemm("T", "N", &width, &height, &k, &one, z, &k, x, &k, &zero, out, &width);

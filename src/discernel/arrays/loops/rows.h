@@ -1,4 +1,5 @@
-/* The steps of a program for one row of a tile: one loop each, for the instructions of TARGET. */
+/* The steps of a program for one row of a tile, one loop each, and sums of absolute differences, for
+   the instructions of TARGET. */
 
 static inline __attribute__((always_inline)) REAL LEVEL(exponential)(REAL x) {
   /* exp(x) = 2^k exp(r) with |r| <= log(2)/2, to one unit in the last place; x <= 0. Adding SHIFT
@@ -58,4 +59,29 @@ TARGET static void LEVEL(run_steps)(int64_t n_steps, const Step *steps, const RE
     }
   }
   for (int64_t j = 0; j < width; j++) out[j] = total[j];
+}
+
+/* Write sum_l |x_il - z_jl| of rows of k numbers, to rows of `stride` numbers. */
+TARGET static void LEVEL(city)(const REAL *x, const REAL *z, int64_t k, int64_t height,
+                               int64_t width, REAL *out, int64_t stride) {
+  REAL turned[NUMBERS][LANES];
+  for (int64_t left = 0; left < width; left += LANES)
+    for (int64_t first = 0; first < k; first += NUMBERS) {
+      const int w = size_of(left, width, LANES), n = size_of(first, k, NUMBERS);
+      for (int l = 0; l < n; l++)
+        for (int j = 0; j < LANES; j++)
+          turned[l][j] = j < w ? z[(left + j) * k + first + l] : 0;
+      for (int64_t i = 0; i < height; i++) {
+        REAL sums[LANES] = {0}, *to = out + i * stride + left;
+        for (int j = 0; j < w && first > 0; j++) sums[j] = to[j];
+        for (int l = 0; l < n; l++) {
+          const REAL own = x[i * k + first + l];
+          for (int j = 0; j < LANES; j++) {
+            const REAL difference = own - turned[l][j];
+            sums[j] += difference < 0 ? -difference : difference;
+          }
+        }
+        for (int j = 0; j < w; j++) to[j] = sums[j];
+      }
+    }
 }
