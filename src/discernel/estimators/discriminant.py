@@ -15,7 +15,7 @@ from discernel.bank import BankChoice
 from discernel.criteria import takes_two_classes
 from discernel.discriminant import ClassHead, Decision, HeldOutScores, fit_discriminant
 from discernel.estimators.base import BaseKernelEstimator, by_chunks, score_any, view
-from discernel.exceptions import InvalidInputError, check_number, is_word, unknown_choice
+from discernel.exceptions import InvalidInputError, check_number, is_count, is_word, unknown_choice
 from discernel.learn import Request, make_request
 from discernel.learn.chunks import StreamLearner
 from discernel.learn.rows import PRIOR_REQUEST, Learning
@@ -242,7 +242,7 @@ class BaseKernelDiscriminant(
         most, asked = target.n_classes - 1, self.n_components
         if asked is None:
             return most
-        if not (isinstance(asked, (int, np.integer)) and 1 <= asked <= most):
+        if not (is_count(asked) and asked <= most):
             raise InvalidInputError(
                 f"n_components must be an integer from 1 to n_classes - 1 = {most}, or None. "
                 f"Got {asked!r}."

@@ -24,7 +24,7 @@ from discernel.discriminant import (
     discriminant_of_shares,
     fit_discriminant,
 )
-from discernel.exceptions import InvalidInputError
+from discernel.exceptions import InvalidInputError, is_count
 from discernel.kernels import Kernel, as_kernels
 from discernel.kernels.columns import divided_columns
 from discernel.kernels.features import NystromMap, draw_landmarks
@@ -606,6 +606,6 @@ def _table(X: Any) -> Any:
 
 def _seed(random_state: Any) -> int:
     """Return a random state as an integer seed."""
-    if random_state is None or isinstance(random_state, (int, np.integer)):
+    if random_state is None or is_count(random_state, least=0):
         return int(random_state or 0)
     return int(check_random_state(random_state).randint(2**31))

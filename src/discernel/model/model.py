@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from discernel.arrays import Device, FloatArray, n_rows
 from discernel.bank import CombinedFeatures, CombinedKernel
 from discernel.kernels.evaluate import KernelSet
-from discernel.kernels.prepared import PreparedRows
+from discernel.kernels.terms import PreparedRows
 from discernel.rows.reader import RowReader
 
 #: Up to this many entries of all kernels between new and kept rows, tiles and threads are slower.

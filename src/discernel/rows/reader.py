@@ -18,7 +18,7 @@ from sklearn.utils.validation import _get_feature_names, _num_features
 from discernel.arrays import FloatArray, is_frame, is_sparse, on_host
 from discernel.exceptions import InvalidInputError, caller_stacklevel
 from discernel.kernels import Kernel, kernel_names
-from discernel.kernels.calls import refuse_sparse
+from discernel.kernels.base import refuse_sparse
 from discernel.kernels.columns import AUTO_TAKES_TABLES, Table, is_mixed
 from discernel.rows.cells import (
     LARGEST,
