@@ -24,7 +24,17 @@ from discernel.arrays.device import (
     elsewhere,
     on_host,
 )
-from discernel.arrays.memory import memory_limit
+from discernel.arrays.machine import (
+    Buffers,
+    blas_threads,
+    free_threads,
+    in_threads,
+    larger_tiles,
+    memory_limit,
+    n_cores,
+    one_blas_thread,
+    rows_for_threads,
+)
 from discernel.arrays.pairs import (
     ROUNDING,
     SQUARED_ROUNDING,
@@ -44,14 +54,4 @@ from discernel.arrays.rows import (
     is_sparse,
     n_rows,
     typical_row,
-)
-from discernel.arrays.threads import (
-    Buffers,
-    blas_threads,
-    free_threads,
-    in_threads,
-    larger_tiles,
-    n_cores,
-    one_blas_thread,
-    rows_for_threads,
 )

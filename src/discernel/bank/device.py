@@ -292,7 +292,7 @@ class DeviceBank(IterativeBank):
         factors: bool = True,
         **options: Any,
     ) -> None:
-        if not isinstance(X, np.ndarray):
+        if not device.takes(X):
             raise InvalidInputError(
                 "Kernels on a device need dense rows of numbers. Got "
                 f"{type(X).__name__}. Leave `device` out for other rows."

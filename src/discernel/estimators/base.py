@@ -443,7 +443,7 @@ def by_chunks(method: Method) -> Method:
             with errors_with_origin(chunk.place):
                 return in_memory(fitted, chunk.X)
 
-        if isinstance(X, Source):
+        if not is_dask(X):
             return X.map(work)
         from discernel.rows.dask import map_lazily
 

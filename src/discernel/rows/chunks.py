@@ -195,6 +195,11 @@ def is_dask(X: Any) -> bool:
     return type(X).__module__.partition(".")[0] == "dask" and hasattr(X, "to_delayed")
 
 
+def column_name(given: Any) -> str | None:
+    """Return the name of a column of labels or weights; None where these are given themselves."""
+    return given if isinstance(given, str) else None
+
+
 def take_rows(X: Any, rows: NDArray[np.intp] | slice) -> Any:
     """Return some rows of an array, a sparse matrix or a dataframe."""
     return _safe_indexing(X, rows)

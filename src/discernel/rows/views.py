@@ -233,8 +233,9 @@ def refuse_views(X: Any, y: Any = None) -> None:
     """
     if is_sparse(X):  # dok_matrix is a dict
         return
-    what = "a dictionary" if isinstance(X, Mapping) else f"a {type(X).__name__} of arrays"
-    if not isinstance(X, Mapping):
+    is_named = isinstance(X, Mapping)
+    what = "a dictionary" if is_named else f"a {type(X).__name__} of arrays"
+    if not is_named:
         if not isinstance(X, (list, tuple)) or len(X) < 2 or (y is not None and len(X) == len(y)):
             return
         shapes: list[tuple[int, ...]] = [getattr(part, "shape", ()) for part in X]
