@@ -50,6 +50,7 @@ from discernel.arrays.rows import (
     as_rows,
     convert_rows,
     draw_rows,
+    is_dask,
     is_frame,
     is_sparse,
     n_rows,

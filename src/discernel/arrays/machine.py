@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
@@ -257,12 +257,6 @@ def _container_limits(root: Path = Path("/")) -> list[int]:
             mount / part.lstrip("/") for part in (path, *map(str, PurePosixPath(path).parents))
         ]
         for folder in {mount, *inside}:
-            limits += _number_in(folder / name)
+            with suppress(OSError, ValueError):  # no such file, or "max"
+                limits.append(int((folder / name).read_text()))
     return limits
-
-
-def _number_in(path: Path) -> list[int]:
-    try:
-        return [int(path.read_text())]
-    except (OSError, ValueError):  # no such file, or "max"
-        return []

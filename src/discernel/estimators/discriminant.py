@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from discernel.arrays import FloatArray, check_given, on_host
+from discernel.arrays import FloatArray, check_given, is_dask, on_host
 from discernel.bank import BankChoice
 from discernel.criteria import takes_two_classes
 from discernel.discriminant import ClassHead, Decision, HeldOutScores, fit_discriminant
@@ -22,7 +22,6 @@ from discernel.learn.rows import PRIOR_REQUEST, Learning
 from discernel.learn.stages import FitRun
 from discernel.learn.training import TrainingRows
 from discernel.model import Model
-from discernel.rows.chunks import is_dask
 from discernel.rows.open import open_rows
 from discernel.rows.sources import Source
 from discernel.targets import ClassTarget

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from discernel.arrays import FloatArray, blas_threads, is_sparse, n_rows
+from discernel.arrays import FloatArray, blas_threads, is_dask, is_sparse, n_rows
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import CombinedKernel, TiledBank, Uncentered
 from discernel.bank.sums import Labelled, SumPass, check_room
@@ -59,7 +59,7 @@ from discernel.model.importances import (
 from discernel.plan import LEARNED_ON
 from discernel.progress import phase
 from discernel.progress.deadline import check_deadline, must_stop_learning
-from discernel.rows.chunks import Chunk, Place, RowProgress, is_dask, stack_rows
+from discernel.rows.chunks import Chunk, Place, RowProgress, stack_rows
 from discernel.rows.reader import RowReader
 from discernel.rows.sources import ArraySource, Source
 from discernel.targets import ClassTarget

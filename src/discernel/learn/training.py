@@ -30,9 +30,9 @@ from discernel.rows.reader import (
     check_range,
     check_rows,
     hint,
+    refuse_views,
     stack_matrices,
 )
-from discernel.rows.views import refuse_views
 from discernel.targets import ClassTarget, labels_without_weight
 
 

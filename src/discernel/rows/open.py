@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from discernel.arrays import convert_rows, is_frame, is_sparse
+from discernel.arrays import convert_rows, is_dask, is_frame, is_sparse
 from discernel.exceptions import InvalidInputError
-from discernel.rows.chunks import column_name, is_dask
+from discernel.rows.chunks import column_name
 from discernel.rows.files import FileSource
 from discernel.rows.formats import ENDINGS, file_ending
 from discernel.rows.reading import read_table
