@@ -18,7 +18,7 @@ from discernel.arrays import FloatArray
 from discernel.compare.progress import progress_bar
 from discernel.displays.common import pyplot
 from discernel.kernels import RBF, Kernel, rbf_ladder
-from discernel.show.writing import write_file
+from discernel.rows.writing import write_file
 
 __all__ = ["Timing", "draw_curves", "measure_curves"]
 

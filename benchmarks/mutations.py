@@ -116,7 +116,7 @@ TESTS = {
     "papers/": ["tests/papers"],
     "export/": ["tests/export", "tests/test_cli_export.py"],
     "show/": ["tests/test_notebook.py", "tests/test_facts.py", "tests/test_report.py"],
-    "show/writing.py": ["tests/test_writing.py", "tests/test_cli_files.py"],
+    "rows/writing.py": ["tests/test_writing.py", "tests/test_cli_files.py"],
     "displays/": ["tests/test_displays.py", "tests/inspection/test_display.py", "tests/views"],
     "compare/": ["tests/compare/test_[mpst]*.py", "tests/compare/test_compare.py"],
     "compare/report/": ["tests/test_report.py", "tests/test_cli_compare.py"],

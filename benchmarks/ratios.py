@@ -21,7 +21,7 @@ from rich.text import Text
 
 from discernel.cli.shared import one_line_errors, out, say_where
 from discernel.cli.show import escape, plain_table
-from discernel.show.writing import check_writable_path, write_file
+from discernel.rows.writing import check_writable_path, write_file
 
 
 def measure(

@@ -12,11 +12,11 @@ import discernel
 ROOT = Path(discernel.__file__).parent
 ORDER = (
     "exceptions",
-    "show",
     "progress",
     "arrays",
     "kernels",
     "rows",
+    "show",
     "bank",
     "targets",
     "programs",

@@ -7,7 +7,7 @@ import stat
 import pytest
 
 from discernel.exceptions import FileWriteError, InvalidInputError
-from discernel.show.writing import check_writable_path, csv_text, refuse_same_file, write_file
+from discernel.rows.writing import check_writable_path, csv_text, refuse_same_file, write_file
 
 
 @pytest.fixture
@@ -34,9 +34,9 @@ def test_what_cannot_be_written_leaves_the_old_file(tmp_path, old, monkeypatch, 
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     if step == "open":
-        monkeypatch.setattr("discernel.show.writing.Path.open", full)
+        monkeypatch.setattr("discernel.rows.writing.Path.open", full)
     elif step == "replace":
-        monkeypatch.setattr("discernel.show.writing.Path.replace", full)
+        monkeypatch.setattr("discernel.rows.writing.Path.replace", full)
     else:
         monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(FileWriteError, match="could not be written: No space left on device"):

@@ -23,7 +23,7 @@ Every error is also a built-in error, so that plain ``except ValueError`` works:
 from __future__ import annotations
 
 import sys
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,9 @@ __all__ = [
     "caller_stacklevel",
     "check_count",
     "check_number",
+    "is_count",
+    "is_number",
+    "is_positive",
     "is_word",
     "missing_extra",
     "unknown_choice",
@@ -146,6 +149,21 @@ def is_word(given: object, word: str) -> bool:
     return isinstance(given, str) and given == word
 
 
+def is_number(value: Any) -> bool:
+    """Whether a parameter is a real number of Python or NumPy; True and False are none."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def is_positive(value: Any) -> bool:
+    """Whether a parameter is a finite number above 0."""
+    return is_number(value) and 0 < float(value) < np.inf
+
+
+def is_count(value: Any, least: int = 1) -> bool:
+    """Whether a parameter is an integer of Python or NumPy, of at least ``least``."""
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+
+
 def check_number(
     what: str, value: Any, *, positive: bool = False, least: float = 0.0, most: float = np.inf
 ) -> float:
@@ -162,8 +180,7 @@ def check_number(
     least, most : float
         The smallest and the largest allowed number.
     """
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    number = float(value) if is_number else np.nan
+    number = float(value) if is_number(value) else np.nan
     if least <= number <= most and np.isfinite(number) and not (positive and number == 0):
         return number
     must = "a positive, finite number" if positive else f"a finite number of at least {least:g}"
@@ -174,8 +191,7 @@ def check_number(
 
 def check_count(name: str, value: Any, least: int = 1) -> None:
     """Raise an error unless a parameter is an integer of at least ``least``."""
-    is_integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not (is_integer and value >= least):
+    if not is_count(value, least):
         raise InvalidInputError(f"{name} must be an integer of at least {least}. Got {value!r}.")
 
 

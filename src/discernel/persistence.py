@@ -63,8 +63,8 @@ from discernel.rows.encoder import (
 )
 from discernel.rows.formats import import_pandas
 from discernel.rows.reader import RowReader
+from discernel.rows.writing import check_writable_path, write_file
 from discernel.show.facts import ModelFacts, Origin, versions_here
-from discernel.show.writing import check_writable_path, write_file
 
 __all__ = ["SavedModel", "load", "read_model", "save", "trusted_types", "write_model"]
 

@@ -15,7 +15,7 @@ from discernel.arrays import (
     rows_for_threads,
     self_product_less,
 )
-from discernel.arrays.threads import SharedLimit
+from discernel.arrays.machine import SharedLimit
 
 
 @pytest.mark.parametrize("n", [1, 5, 127, 128, 129, 300])
@@ -98,7 +98,7 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 from threadpoolctl import threadpool_info, threadpool_limits
 from discernel import KernelDiscriminant
-from discernel.arrays.threads import _let_others_limit, blas_threads
+from discernel.arrays.machine import _let_others_limit, blas_threads
 
 def threads():
     return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]

@@ -11,8 +11,7 @@ import pytest
 
 from discernel.arrays import loops as module
 from discernel.arrays.loops import ADD, EXP, SWITCH, Loops, Steps, compiled_loops
-from discernel.kernels.evaluate import _SINGLE_TINY, _TINY
-from discernel.kernels.steps import squaring
+from discernel.kernels.evaluate import _SINGLE_TINY, _TINY, squaring
 from discernel.kernels.terms import LEAST_EXPONENT, LEAST_SINGLE_EXPONENT
 
 TYPES = pytest.mark.parametrize("dtype", [np.float64, np.float32])

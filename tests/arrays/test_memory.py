@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from discernel.arrays import memory as machine
+from discernel.arrays import machine
 
 resource = pytest.importorskip("resource")
 

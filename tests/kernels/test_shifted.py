@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from discernel.arrays import Buffers
-from discernel.bank.combined import gram_stack
+from discernel.bank.grams import gram_stack
 from discernel.bank.tiled import TiledBank
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Cosine, Exponential, Function, Linear, Polynomial, Precomputed

@@ -28,7 +28,7 @@ from discernel.kernels import (
     Standardized,
     WhereKnown,
 )
-from discernel.rows.views import refuse_views
+from discernel.rows.reader import refuse_views
 from discernel.views import join_views, source_kernels, source_weights, weights_spread
 
 N = 60

@@ -15,8 +15,8 @@ from discernel.cli.show import escape
 from discernel.cli.show_comparing import show_failures
 from discernel.compare.compare import DEFAULT_STORE
 from discernel.compare.store import Record, Store
+from discernel.rows.writing import make_parent_folder, write_file
 from discernel.show.terminal import plain_table
-from discernel.show.writing import make_parent_folder, write_file
 from discernel_reproduction import reproduce
 from discernel_reproduction.reproduce import Reproduced, Reproduction, both_numbers
 

@@ -24,7 +24,17 @@ from discernel.arrays.device import (
     elsewhere,
     on_host,
 )
-from discernel.arrays.memory import memory_limit
+from discernel.arrays.machine import (
+    Buffers,
+    blas_threads,
+    free_threads,
+    in_threads,
+    larger_tiles,
+    memory_limit,
+    n_cores,
+    one_blas_thread,
+    rows_for_threads,
+)
 from discernel.arrays.pairs import (
     ROUNDING,
     SQUARED_ROUNDING,
@@ -40,18 +50,9 @@ from discernel.arrays.rows import (
     as_rows,
     convert_rows,
     draw_rows,
+    is_dask,
     is_frame,
     is_sparse,
     n_rows,
     typical_row,
-)
-from discernel.arrays.threads import (
-    Buffers,
-    blas_threads,
-    free_threads,
-    in_threads,
-    larger_tiles,
-    n_cores,
-    one_blas_thread,
-    rows_for_threads,
 )

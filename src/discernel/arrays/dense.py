@@ -11,8 +11,8 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from discernel.arrays.device import Device, as_host
+from discernel.arrays.machine import one_blas_thread
 from discernel.arrays.rows import FloatArray
-from discernel.arrays.threads import one_blas_thread
 from discernel.exceptions import NumericalError
 from discernel.progress.deadline import check_deadline
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays.memory import memory_limit
+from discernel.arrays.machine import memory_limit
 from discernel.arrays.rows import convert_rows, is_sparse
 from discernel.exceptions import DeviceError, InvalidInputError, missing_extra
 
@@ -97,6 +97,11 @@ class Device:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _known, (self.library, str(self.where))
+
+    @staticmethod
+    def takes(X: Any) -> bool:
+        """Whether rows can be computed on a device: dense ones, which are a NumPy array so far."""
+        return isinstance(X, np.ndarray)
 
     # ---- conversion ------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
 from sklearn.utils.extmath import safe_sparse_dot
 
 from discernel.arrays.loops import DIFFERENCES, DISTANCES, Factors, compiled_loops
+from discernel.arrays.machine import free_threads, in_threads
 from discernel.arrays.rows import (
     DRAWN_ROWS,
     FloatArray,
@@ -21,7 +22,6 @@ from discernel.arrays.rows import (
     is_sparse,
     typical_row,
 )
-from discernel.arrays.threads import free_threads, in_threads
 
 #: One over the share of the rows that are near neighbours of one: more groups are not seen.
 _NEAR_SHARE = 16

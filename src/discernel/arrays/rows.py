@@ -33,6 +33,11 @@ def is_frame(X: Any) -> bool:
     return hasattr(type(X), "columns") and hasattr(type(X), "dtypes")
 
 
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask array or dataframe; Dask is not imported for this check."""
+    return type(X).__module__.partition(".")[0] == "dask" and hasattr(X, "to_delayed")
+
+
 def as_dense(X: Any) -> Any:
     """Convert a sparse matrix to an array; arrays are returned unchanged."""
     return X.toarray() if is_sparse(X) else X

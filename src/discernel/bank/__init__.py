@@ -17,11 +17,11 @@ from discernel.bank.choice import (
     Tiled,
     read_choice,
 )
-from discernel.bank.combined import CombinedFeatures, CombinedKernel, gram_stack
+from discernel.bank.combined import CombinedFeatures, CombinedKernel
 from discernel.bank.device import DeviceBank
 from discernel.bank.exact import DenseBank
 from discernel.bank.features import BlendBank, FeatureBank
-from discernel.bank.grams import Normalization
+from discernel.bank.grams import Normalization, gram_stack
 from discernel.bank.iterative import IterativeBank
 from discernel.bank.make import KINDS, Kind, bank_of_matrices, device_of_matrices, make_bank
 from discernel.bank.system import CholeskySystem, System

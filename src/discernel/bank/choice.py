@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from discernel.bank.tiled import CACHE_BYTES
-from discernel.exceptions import InvalidInputError
+from discernel.exceptions import InvalidInputError, is_count
 
 _UNITS: dict[str, float] = {"": 1, "b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12}
 _UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
@@ -154,7 +154,7 @@ def read_choice(bank: Any) -> BankChoice:
             f"LowRank(500) or Tiled(memory='2GB'). Got {bank!r}."
         )
     rank, n_bytes = bank.rank, read_quantity(bank.memory, _UNITS)
-    if rank is not None and not (isinstance(rank, (int, np.integer)) and rank >= 1):
+    if rank is not None and not is_count(rank):
         raise InvalidInputError(f"The rank must be an integer of at least 1. Got {rank!r}.")
     if n_bytes is None:
         raise InvalidInputError(

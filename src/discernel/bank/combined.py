@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
-from discernel.arrays import Buffers, Device, FloatArray, n_rows
+from discernel.arrays import Device, FloatArray, n_rows
 from discernel.bank.base import Centering
 from discernel.kernels import Kernel
 from discernel.kernels.device import DeviceSum
-from discernel.kernels.evaluate import KernelSet
 from discernel.kernels.features import FeatureMap
 from discernel.kernels.weighted import WeightedKernels
-
-
-def gram_stack(kernels: Sequence[Kernel], X: Any) -> FloatArray:
-    """Return the raw Gram matrices, of shape (n_kernels, n_samples, n_samples)."""
-    stack, evaluated = np.empty((len(kernels), n_rows(X), n_rows(X))), KernelSet(kernels)
-    for position, matrix in evaluated.matrices(evaluated.prepare(X), buffers=Buffers()):
-        stack[position] = matrix
-    return stack
 
 
 @dataclass(frozen=True)
@@ -66,13 +56,17 @@ class CombinedKernel:
         """Return the centred kernel times ``vectors``, without storing the kernel matrix."""
         vectors, offset = self.centering.of_product(vectors)
         centred = self.centering.ignores_constants
-        if self.device is not None and isinstance(X, np.ndarray):
+        if self.device is not None and self.device.takes(X):
             found = self._on_device.product(X, vectors, sum_to_zero=centred)
             self.sum.check_finite(X, self.rows, found)
         else:
             found = self.sum.product(X, self.rows, vectors, sum_to_zero=centred)
         found -= offset
         return found
+
+    def to_cpu(self) -> CombinedKernel:
+        """Return the kernel whose products are computed with NumPy."""
+        return replace(self, device=None)
 
     @cached_property
     def _on_device(self) -> DeviceSum:
@@ -110,6 +104,10 @@ class CombinedFeatures:
         out = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
         out -= self.center
         return np.asarray(out)
+
+    def to_cpu(self) -> CombinedFeatures:
+        """Return the features, which are always computed with NumPy."""
+        return self
 
     def product(self, X: Any, vectors: FloatArray) -> FloatArray:
         """Return the centred features times ``vectors``, without storing the features."""

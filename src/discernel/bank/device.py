@@ -22,7 +22,7 @@ from discernel.bank.tiles import Centered, Tile, TilePass, around_one
 from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.kernels import Kernel
 from discernel.kernels.device import STRIP_ENTRIES
-from discernel.kernels.prepared import PreparedRows
+from discernel.kernels.terms import PreparedRows
 from discernel.kernels.weighted import slices
 
 #: Number of rows of a subset up to which NumPy is as fast.
@@ -292,7 +292,7 @@ class DeviceBank(IterativeBank):
         factors: bool = True,
         **options: Any,
     ) -> None:
-        if not isinstance(X, np.ndarray):
+        if not device.takes(X):
             raise InvalidInputError(
                 "Kernels on a device need dense rows of numbers. Got "
                 f"{type(X).__name__}. Leave `device` out for other rows."

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from discernel.arrays import Cholesky, FloatArray, draw_rows
+from discernel.arrays import Buffers, Cholesky, FloatArray, draw_rows, n_rows
 from discernel.bank.tiles import Stored
 from discernel.exceptions import (
     DroppedKernelWarning,
@@ -19,6 +19,8 @@ from discernel.exceptions import (
     NumericalError,
     unknown_choice,
 )
+from discernel.kernels import Kernel
+from discernel.kernels.evaluate import KernelSet
 
 #: ``"centered_trace"``: the centred matrix has trace 1 [Ye08]_. ``"trace"``: the raw matrix has
 #: trace n_samples [Kim06]_.
@@ -33,6 +35,14 @@ CANCELLING = 1e3
 #: Rounding error of ⟨B, GB⟩, relative to ‖B‖²·tr G. As |G_ij| ≤ √(G_iiG_jj), no sum of its terms is
 #: larger than tr G, and errors of the terms have both signs.
 _ROUNDING = 4 * np.finfo(np.float64).eps
+
+
+def gram_stack(kernels: Sequence[Kernel], X: Any) -> FloatArray:
+    """Return the raw Gram matrices, of shape (n_kernels, n_samples, n_samples)."""
+    stack, evaluated = np.empty((len(kernels), n_rows(X), n_rows(X))), KernelSet(kernels)
+    for position, matrix in evaluated.matrices(evaluated.prepare(X), buffers=Buffers()):
+        stack[position] = matrix
+    return stack
 
 
 def row_means(grams: FloatArray) -> FloatArray:

@@ -12,12 +12,11 @@ from discernel.arrays import Device, check_given, elsewhere, on_host
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank.base import Bank
 from discernel.bank.choice import BankChoice
-from discernel.bank.combined import gram_stack
 from discernel.bank.device import DeviceBank
 from discernel.bank.distributed import DistributedBank
 from discernel.bank.exact import DenseBank
 from discernel.bank.features import FeatureBank
-from discernel.bank.grams import Normalization, check_symmetric
+from discernel.bank.grams import Normalization, check_symmetric, gram_stack
 from discernel.bank.iterative import IterativeBank
 from discernel.bank.tiled import TiledBank
 from discernel.exceptions import InvalidInputError

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.linalg
 
 from discernel.arrays import FloatArray, draw_rows, matmul, n_rows, pivoted_cholesky
-from discernel.bank.combined import gram_stack
+from discernel.bank.grams import gram_stack
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel
 from discernel.kernels.evaluate import KernelSet

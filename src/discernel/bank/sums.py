@@ -188,7 +188,7 @@ class SumPass:
         X, rank, write = rows.X, self.features.rank, self.features.write
         weighted = rows.weights[:, None] * np.insert(rows.values, 0, 1.0, axis=1)
         state.add_values(weighted, float(rows.weights @ kernel.diagonal(X)))
-        if self.device is not None and isinstance(X, np.ndarray):
+        if self.device is not None and self.device.takes(X):
             state.add_products(*self._sums_on_device(self.device, X, weighted))
             return state
         if sums_are_of_kernels(self.features):

@@ -24,9 +24,8 @@ from discernel.arrays import (
     n_rows,
 )
 from discernel.bank.base import Bank
-from discernel.bank.combined import gram_stack
 from discernel.bank.exact import DenseBank, ExactBank
-from discernel.bank.grams import check_grams
+from discernel.bank.grams import check_grams, gram_stack
 from discernel.bank.system import System
 from discernel.bank.tiles import Centered, Engine, Found, Tile, TilePass
 from discernel.exceptions import InvalidInputError, NumericalError

@@ -35,8 +35,8 @@ from discernel.compare.methods import DEFAULT_METHODS, METHODS
 from discernel.compare.metrics import METRICS
 from discernel.compare.report import write_report
 from discernel.compare.report.words import conclusion
+from discernel.rows.writing import check_writable_path, refuse_same_file, write_file
 from discernel.show.facts import Origin
-from discernel.show.writing import check_writable_path, refuse_same_file, write_file
 
 
 def _quoted(names: Iterable[str]) -> str:

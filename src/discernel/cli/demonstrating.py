@@ -22,10 +22,10 @@ from discernel.compare.report import write_report
 from discernel.compare.runner import run
 from discernel.compare.store import Record, Store
 from discernel.compare.tables import Entry, ResultTable, mean_importances, summarize
+from discernel.rows.writing import make_parent_folder
 from discernel.show.facts import importance_block
 from discernel.show.terminal import plain_table, print_blocks
 from discernel.show.words import seconds
-from discernel.show.writing import make_parent_folder
 
 #: The data sets, with a description.
 _DATA = {

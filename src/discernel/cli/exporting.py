@@ -13,8 +13,8 @@ from discernel.exceptions import InvalidInputError
 from discernel.export import numpy_scorer, to_onnx, write_scorer
 from discernel.export._scorer import Scorer
 from discernel.rows.formats import listed
+from discernel.rows.writing import check_writable_path, refuse_same_file, write_file
 from discernel.show.words import one_line
-from discernel.show.writing import check_writable_path, refuse_same_file, write_file
 
 #: The maximum number of names printed.
 _MOST = 100

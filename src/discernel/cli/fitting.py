@@ -39,9 +39,9 @@ from discernel.exceptions import InvalidInputError, LongFitWarning
 from discernel.persistence import SavedModel, write_model
 from discernel.rows.chunks import RowProgress
 from discernel.rows.formats import file_stem, listed
+from discernel.rows.writing import check_writable_path, refuse_same_file
 from discernel.show.terminal import print_blocks
 from discernel.show.words import one_line, printable
-from discernel.show.writing import check_writable_path, refuse_same_file
 
 #: The names of the criteria in `discernel.criteria`.
 Criteria = Literal[

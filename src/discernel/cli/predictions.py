@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from discernel.cli.learning import Rows, count_right
 from discernel.exceptions import InvalidInputError, missing_extra
 from discernel.persistence import SavedModel
-from discernel.show.writing import csv_text, open_atomic
+from discernel.rows.writing import csv_text, open_atomic
 
 _PARQUET, _JSON = (".parquet", ".pq"), (".jsonl", ".ndjson")
 

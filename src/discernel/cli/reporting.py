@@ -29,8 +29,8 @@ from discernel.exceptions import InvalidInputError
 from discernel.inspection.words import cell_text
 from discernel.persistence import SavedModel, read_model
 from discernel.report.model import RowExplanation, write_facts_report
+from discernel.rows.writing import check_writable_path, refuse_same_file
 from discernel.show.terminal import print_blocks
-from discernel.show.writing import check_writable_path, refuse_same_file
 
 
 def report_command(

@@ -31,8 +31,8 @@ from discernel.compare.tasks import read
 from discernel.exceptions import InvalidInputError
 from discernel.rows.datasets import Dataset
 from discernel.rows.labelled import digest, open_file
+from discernel.rows.writing import make_parent_folder
 from discernel.show.facts import ImportanceFacts
-from discernel.show.writing import make_parent_folder
 
 #: The default file of results, in the working directory.
 DEFAULT_STORE = Path("discernel-results") / "results.sqlite"

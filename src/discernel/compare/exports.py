@@ -13,8 +13,8 @@ import numpy as np
 from discernel.compare.compare import Comparison
 from discernel.compare.metrics import METRICS
 from discernel.compare.tables import Entry
+from discernel.rows.writing import csv_text
 from discernel.show.facts import Origin
-from discernel.show.writing import csv_text
 
 
 def origin_of(found: Comparison, command: str = "") -> Origin:

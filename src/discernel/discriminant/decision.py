@@ -10,7 +10,7 @@ from scipy.special import softmax
 
 from discernel.arrays import FloatArray
 from discernel.discriminant.gaussian import Discriminant, logarithms
-from discernel.exceptions import InvalidInputError, is_word
+from discernel.exceptions import InvalidInputError, is_number, is_word
 from discernel.targets import ClassTarget
 
 
@@ -177,8 +177,7 @@ def _check_threshold(threshold: Any, costs: Any, target: ClassTarget) -> None:
             "Give a threshold or class_costs, not both: each moves the same boundary. Got "
             f"threshold={threshold!r} and class_costs={costs!r}."
         )
-    is_number = isinstance(threshold, (int, float, np.number))
-    if not is_word(threshold, "roc") and not (is_number and 0 < threshold < 1):
+    if not is_word(threshold, "roc") and not (is_number(threshold) and 0 < threshold < 1):
         raise InvalidInputError(
             "The threshold must be a probability between 0 and 1, 'roc' or None. "
             f"Got {threshold!r}."

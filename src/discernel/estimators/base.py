@@ -21,6 +21,7 @@ from discernel.arrays import (
     device_failure,
     device_of,
     elsewhere,
+    is_dask,
     is_frame,
     on_host,
 )
@@ -39,7 +40,7 @@ from discernel.learn.training import (
 )
 from discernel.model import Model
 from discernel.plan import parse_duration
-from discernel.rows.chunks import Chunk, is_dask
+from discernel.rows.chunks import Chunk
 from discernel.rows.sources import Source
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -382,10 +383,9 @@ class BaseKernelEstimator(BaseEstimator):
         """Return the facts about a fit as HTML; empty if no kernel was learned."""
         if not hasattr(self, "learned_kernel_"):
             return ""
-        from discernel.inspection.facts import model_facts
-        from discernel.show.notebook import notebook_html
+        from discernel.inspection.facts import facts_html
 
-        return notebook_html(model_facts(self).blocks())
+        return facts_html(self)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
@@ -443,7 +443,7 @@ def by_chunks(method: Method) -> Method:
             with errors_with_origin(chunk.place):
                 return in_memory(fitted, chunk.X)
 
-        if isinstance(X, Source):
+        if not is_dask(X):
             return X.map(work)
         from discernel.rows.dask import map_lazily
 

@@ -10,19 +10,18 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from discernel.arrays import FloatArray, check_given, on_host
+from discernel.arrays import FloatArray, check_given, is_dask, on_host
 from discernel.bank import BankChoice
 from discernel.criteria import takes_two_classes
 from discernel.discriminant import ClassHead, Decision, HeldOutScores, fit_discriminant
 from discernel.estimators.base import BaseKernelEstimator, by_chunks, score_any, view
-from discernel.exceptions import InvalidInputError, check_number, is_word, unknown_choice
+from discernel.exceptions import InvalidInputError, check_number, is_count, is_word, unknown_choice
 from discernel.learn import Request, make_request
 from discernel.learn.chunks import StreamLearner
 from discernel.learn.rows import PRIOR_REQUEST, Learning
 from discernel.learn.stages import FitRun
 from discernel.learn.training import TrainingRows
 from discernel.model import Model
-from discernel.rows.chunks import is_dask
 from discernel.rows.open import open_rows
 from discernel.rows.sources import Source
 from discernel.targets import ClassTarget
@@ -242,7 +241,7 @@ class BaseKernelDiscriminant(
         most, asked = target.n_classes - 1, self.n_components
         if asked is None:
             return most
-        if not (isinstance(asked, (int, np.integer)) and 1 <= asked <= most):
+        if not (is_count(asked) and asked <= most):
             raise InvalidInputError(
                 f"n_components must be an integer from 1 to n_classes - 1 = {most}, or None. "
                 f"Got {asked!r}."

@@ -16,7 +16,7 @@ from discernel.exceptions import InvalidInputError
 from discernel.export import _scorer
 from discernel.export._scorer import Scorer
 from discernel.export.formula import numpy_scorer
-from discernel.show.writing import check_writable_path, refuse_same_file, write_file
+from discernel.rows.writing import check_writable_path, refuse_same_file, write_file
 
 
 def write_scorer(

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import FloatArray, n_rows
+from discernel.arrays import FloatArray, is_dask, n_rows
 from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.inspection.explained import Explained, Scoring, column_groups
 from discernel.inspection.games import games_of
 from discernel.inspection.source_weights import kernel_sources, sum_by
+from discernel.model.importances import has_columns
 from discernel.model.parts import ScorePart
-from discernel.model.rows import has_columns, typical_rows
-from discernel.rows.chunks import is_dask
+from discernel.model.swaps import typical_rows
 from discernel.rows.reader import RowReader
 from discernel.rows.sources import Source
 

@@ -18,6 +18,7 @@ from discernel.kernels import RBF, Laplace, Linear, as_kernels, kernel_names
 from discernel.model import Model
 from discernel.programs.solution import compared_by_folds
 from discernel.show.facts import ExpectedFacts, ImportanceFacts, ModelFacts, Origin, SourceFacts
+from discernel.show.notebook import notebook_html
 
 
 def model_facts(
@@ -94,6 +95,11 @@ def model_facts(
         sample=sample,
         origin=given,
     )
+
+
+def facts_html(estimator: Any) -> str:
+    """Return the facts about a fitted model as HTML, for a notebook."""
+    return notebook_html(model_facts(estimator).blocks())
 
 
 def _majority(counts: Mapping[str, int]) -> dict[str, Any]:

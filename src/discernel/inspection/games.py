@@ -27,7 +27,7 @@ from discernel.kernels.curves import Curves
 from discernel.kernels.terms import IDENTITY, Term
 from discernel.kernels.weighted import WeightedKernels, slices
 from discernel.model.parts import ScorePart, seen_columns
-from discernel.model.rows import dense, mixed_rows, moved_columns
+from discernel.model.swaps import dense, mixed_rows, moved_columns
 
 #: Largest error of the sum of Shapley values of a product, per unit of its coefficients.
 _TOLERANCE = 1e-13

@@ -27,9 +27,9 @@ from discernel.inspection.games import (
 from discernel.inspection.source_weights import kernel_sources
 from discernel.kernels import Kernel
 from discernel.kernels.weighted import slices
-from discernel.model.importances import leave_rows_out, scores_without, worth
+from discernel.model.importances import has_columns, leave_rows_out, scores_without, worth
 from discernel.model.parts import seen_columns
-from discernel.model.rows import dense, has_columns
+from discernel.model.swaps import dense
 from discernel.programs.least_squares import LeftOutRows
 from discernel.targets import ClassTarget
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from sklearn.base import clone
 from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
 from discernel.arrays import FloatArray, as_rows, is_sparse, n_rows
-from discernel.exceptions import InvalidInputError, unknown_choice
+from discernel.exceptions import InvalidInputError, is_number, unknown_choice
 from discernel.kernels.base import Kernel, Known
 from discernel.kernels.columns import Table
 from discernel.kernels.pairs import check_shape
@@ -167,7 +166,7 @@ class Pairwise(Kernel):
         return {
             name: float(value)
             for name, value in self.options
-            if isinstance(value, Real) and name != "degree"
+            if is_number(value) and name != "degree"
         }
 
     @property

@@ -9,15 +9,25 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Hashable
+from functools import wraps
+from inspect import signature
 from numbers import Real
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, cast
 
 import numpy as np
 
-from discernel.arrays import FloatArray, n_rows
-from discernel.exceptions import InvalidInputError
-from discernel.kernels.calls import any_rows
+from discernel.arrays import (
+    FloatArray,
+    as_host,
+    as_rows,
+    check_given,
+    device_errors,
+    device_of,
+    is_sparse,
+    n_rows,
+)
+from discernel.exceptions import InvalidInputError, is_number
 from discernel.kernels.columns import Table
 from discernel.kernels.expansion import (
     Expansion,
@@ -37,6 +47,74 @@ Known: TypeAlias = dict[Hashable, Any]
 
 #: Number of rows in each block of the diagonal of a kernel that only has ``__call__``.
 _DIAGONAL_ROWS = 64
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+#: Types of arguments that are never arrays of another library; a fast test.
+_NOT_ON_DEVICE = frozenset({np.ndarray, type(None), dict, str, int})
+
+
+def any_rows(method: Method) -> Method:
+    """Wrap a kernel method written for NumPy so that it takes rows of any array library.
+
+    The result is an array of the library and device of the rows. Kernel matrices are computed on
+    that device if possible, everything else by NumPy. One-dimensional rows are refused, and sparse
+    rows if the kernel needs dense ones. Two one-dimensional rows give a number, because
+    scikit-learn calls kernels this way.
+    """
+    is_call = method.__name__ == "__call__"
+
+    @wraps(method)
+    def dispatched(self: Any, *given: Any, **named: Any) -> Any:
+        X = given[0] if given else None
+        if not (type(X) is np.ndarray and X.ndim == 2):
+            refuse_sparse(self, X)
+            if getattr(X, "ndim", 2) == 1 and not self.precomputed:
+                pair = (*given, *named.values())
+                if is_call and len(pair) == 2 and all(_is_row(self, x) for x in pair):
+                    rows = [x.to_numpy() if hasattr(x, "to_numpy") else x for x in pair]
+                    return float(dispatched(self, *(x[None, :] for x in rows))[0, 0])
+                if not self.takes_any_rows:
+                    as_rows(X)  # raises an error
+        if not named and _NOT_ON_DEVICE.issuperset(map(type, given)):
+            return method(self, *given)
+        device = check_given(*given, *named.values())
+        if device is None:
+            return method(self, *given, **named)
+        bound = signature(method).bind(self, *given, **named)
+        converted: dict[int, Any] = {}  # X and Z may be the same array
+        for name, each in bound.arguments.items():
+            if device_of(each) is not None:
+                bound.arguments[name] = converted.setdefault(id(each), as_host(each))
+        with device_errors(device, smaller="Take fewer rows at a time"):
+            if is_call and not device.is_host:
+                from discernel.kernels.device import device_matrix  # imports Kernel
+
+                X, Z = (*bound.args[1:], None)[:2]
+                found = device_matrix(self, X, Z, device)
+                if found is not None:
+                    return found
+            return device.returned(method(*bound.args, **bound.kwargs))
+
+    return cast(Method, dispatched)
+
+
+def _is_row(kernel: Any, x: Any) -> bool:
+    """Whether a one-dimensional array is a single row, not one cell for each row.
+
+    If a kernel takes rows of any type, only an array of floats is a single row.
+    """
+    if getattr(x, "ndim", 2) != 1:
+        return False
+    return not kernel.takes_any_rows or getattr(x.dtype, "kind", "f") == "f"
+
+
+def refuse_sparse(kernel: Any, X: Any) -> None:
+    """Raise an error if X is sparse and the kernel needs dense rows."""
+    if is_sparse(X) and not kernel.takes_sparse:
+        raise InvalidInputError(
+            f"{kernel.name} needs dense rows. Got a sparse matrix; use X.toarray()."
+        )
 
 
 class Kernel:
@@ -173,7 +251,7 @@ class Kernel:
     def parameters(self) -> dict[str, float]:
         """The numbers by which the kernel matrix can be differentiated, by name."""
         own = {name: self.settings[name] for name in self.differentiable}
-        return {name: float(value) for name, value in own.items() if isinstance(value, Real)}
+        return {name: float(value) for name, value in own.items() if is_number(value)}
 
     def with_parameters(self, **values: float) -> Kernel:
         """Return the kernel with new values of some of its `parameters`."""
@@ -365,7 +443,7 @@ class Kernel:
         """Return ``pair`` of this kernel and another, or the result of ``with_number``."""
         if isinstance(other, Kernel):
             return pair(self, other)  # type: ignore[no-any-return]
-        return with_number(float(other)) if isinstance(other, Real) else NotImplemented
+        return with_number(float(other)) if is_number(other) else NotImplemented
 
     def _plus(self, constant: float) -> Kernel:
         # sum(kernels) starts from 0.

@@ -9,9 +9,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from discernel.arrays import FloatArray, as_rows, n_rows
-from discernel.exceptions import InvalidInputError
+from discernel.exceptions import InvalidInputError, is_count
 from discernel.kernels.base import Kernel, Known
-from discernel.kernels.calls import is_whole
 from discernel.kernels.columns import column_indices, column_spreads, describe_columns
 from discernel.kernels.curves import Curves
 from discernel.kernels.terms import Atom, Term, Terms, View, multiply, raise_to
@@ -235,7 +234,7 @@ class Power(Wrapper):
     exponent: int
 
     def __post_init__(self) -> None:
-        if not is_whole(self.exponent):
+        if not is_count(self.exponent):
             raise InvalidInputError(
                 "The power of a kernel must be an integer of at least 1; otherwise it may not be "
                 f"positive semidefinite. Got {self.exponent!r}."

@@ -20,9 +20,8 @@ from discernel.arrays import (
     squared_distances,
     squared_norms,
 )
-from discernel.exceptions import InvalidInputError
+from discernel.exceptions import InvalidInputError, is_positive
 from discernel.kernels.base import Kernel, Known
-from discernel.kernels.calls import is_positive
 from discernel.kernels.pairs import CHI_SQUARED, CITY, SQUARED
 from discernel.kernels.terms import Atom, Decay, PairKind, RootDecay, Term, Terms, View
 

@@ -4,22 +4,45 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from discernel.arrays import Buffers, Device, FloatArray, n_rows
-from discernel.arrays.loops import PREVIOUS, Factors, Steps, SumOfKernels, compiled_loops
+from discernel.arrays.loops import (
+    ADD,
+    ADD_CONSTANT,
+    EXP,
+    KEEP,
+    MOST_BASES,
+    POWER,
+    PREVIOUS,
+    ROOT_EXP,
+    SQUARE,
+    TIMES,
+    Factors,
+    Loops,
+    Steps,
+    SumOfKernels,
+    compiled_loops,
+)
 from discernel.kernels.base import Kernel
 from discernel.kernels.columns import Table
 from discernel.kernels.pairs import check_shape
-from discernel.kernels.prepared import PreparedRows
-from discernel.kernels.steps import Keys, as_steps, squaring, steps_of, sum_steps
 from discernel.kernels.terms import (
     IDENTITY,
     LEAST_EXPONENT,
     LEAST_SINGLE_EXPONENT,
+    Atom,
     Bases,
+    Decay,
+    Key,
+    Monomial,
+    PairFunction,
+    PreparedRows,
+    RootDecay,
+    Term,
     Terms,
     combine,
     keys_of,
@@ -35,6 +58,8 @@ _COMPILED_ENTRIES = 2**13
 #: The square of this is the least value of an exponential; see there for why it is not 0.
 _TINY, _SINGLE_TINY = math.exp(0.5 * LEAST_EXPONENT), math.exp(0.5 * LEAST_SINGLE_EXPONENT)
 
+#: Which pairwise matrices a kernel is made of.
+Keys: TypeAlias = tuple[Key, ...]
 #: A kernel's position and how often the matrix before it is to be squared; None: it is made of
 #: pairwise matrices.
 Step: TypeAlias = tuple[int, int | None]
@@ -72,7 +97,9 @@ class KernelSet:
             for position, keys in enumerate(self.keys)
             if not all(pair.is_prepared for pair, _ in keys)
         ]
-        self._decays = [_decay(terms) for terms in self.terms]
+        #: Factor and atom of the kernels that are a number times one atom, and their exponentials.
+        self._atoms = [single_atom(terms) for terms in self.terms]
+        self._decays = [_decay(*found) if found else None for found in self._atoms]
         positions: dict[Keys, list[int]] = {}
         for position, keys in enumerate(self.keys):
             positions.setdefault(keys, []).append(position)
@@ -146,22 +173,22 @@ class KernelSet:
 
         The other parameters are those of `matrices`.
         """
-        device = X.device
-        if device is None:
-            return self._sum_here(factors, X, Z, buffers)
-        shape = n_rows(X.rows), n_rows(X.rows if Z is None else Z.rows)
-        total = device.zeros(shape, single=X.is_single)
+        if X.device is not None:
+            return self._sum_on_device(factors, X, Z, buffers, X.device, aligned)
+        total: Any = None
         for keys, steps in self.groups.items():
-            bases = self._bases(keys, X, Z, buffers=buffers, aligned=aligned)
-            positions = [position for position, _ in steps]
-            rates = [self._rate(position) for position in positions]
-            if device.fused is not None and all(rates):
-                found = np.array(rates), factors[positions]
-                device.fused.add_exponentials(total, bases[keys[0]], *found)
+            bases = self._bases(keys, X, Z, buffers=buffers)
+            loops = _loops_for(*bases.values())
+            compiled = None if loops is None else self._sum_steps(keys, factors)
+            if loops is None or compiled is None:
+                found = self._made_of(steps, bases, buffers, None)
+                total = add_up(found, factors, buffers, total)
                 continue
-            for position, matrix in self._made_of(steps, bases, buffers, device):
-                total += matrix * float(factors[position])
-        return total
+            first, matrices = total is None, list(bases.values())
+            if first:
+                total = _empty_like(matrices[0], "total", buffers)
+            loops.evaluate(compiled, matrices, total, add=not first)
+        return np.asarray(total)
 
     def compiled_sum(self, factors: FloatArray, rows: PreparedRows) -> SumOfKernels | None:
         """Return Σ f_i k_i between rows for compiled loops; None where these cannot compute it."""
@@ -181,30 +208,36 @@ class KernelSet:
             position for group in self.groups.values() for position, _ in group
         ]
 
-    def _sum_here(
-        self, factors: FloatArray, X: PreparedRows, Z: PreparedRows | None, buffers: Buffers | None
-    ) -> FloatArray:
-        """Return Σ f_i k_i by compiled loops, one for each group, or by NumPy."""
-        total: Any = None
+    def _sum_on_device(
+        self,
+        factors: FloatArray,
+        X: PreparedRows,
+        Z: PreparedRows | None,
+        buffers: Buffers | None,
+        device: Device,
+        aligned: bool,
+    ) -> Any:
+        """Return Σ f_i k_i of rows on a device."""
+        shape = n_rows(X.rows), n_rows(X.rows if Z is None else Z.rows)
+        total = device.zeros(shape, single=X.is_single)
         for keys, steps in self.groups.items():
-            bases = self._bases(keys, X, Z, buffers=buffers)
-            compiled = self._sum_steps(keys, factors) if _can_loop(bases) else None
-            if compiled is None:
-                found = self._made_of(steps, bases, buffers, None)
-                total = add_up(found, factors, buffers, total)
+            bases = self._bases(keys, X, Z, buffers=buffers, aligned=aligned)
+            positions = [position for position, _ in steps]
+            rates = [self._rate(position) for position in positions]
+            if device.fused is not None and all(rates):
+                found = np.array(rates), factors[positions]
+                device.fused.add_exponentials(total, bases[keys[0]], *found)
                 continue
-            first, matrices = total is None, list(bases.values())
-            if first:
-                total = _empty_like(matrices[0], "total", buffers)
-            _loop(compiled, matrices, total, add=not first)
-        return np.asarray(total)
+            for position, matrix in self._made_of(steps, bases, buffers, device):
+                total += matrix * float(factors[position])
+        return total
 
     def _sum_steps(self, keys: Keys, factors: FloatArray) -> Steps | None:
         """Return the steps of Σ f_i k_i of a group, which all tiles of a sum share."""
         known, found = self._last_sum
         if known != factors.tobytes():
             found = {
-                each: sum_steps(group, self.terms, each, factors)
+                each: _sum_steps(group, self.terms, each, factors)
                 for each, group in self.groups.items()
             }
             self._last_sum = factors.tobytes(), found
@@ -213,8 +246,8 @@ class KernelSet:
     def _own_steps(self, position: int) -> Steps | None:
         """Return the steps of one kernel."""
         if position not in self._compiled:
-            found = steps_of(self.terms[position], self.keys[position])
-            self._compiled[position] = None if found is None else as_steps(found)
+            found = _steps_of(self.terms[position], self.keys[position])
+            self._compiled[position] = None if found is None else _as_steps(found)
         return self._compiled[position]
 
     def _bases(self, keys: Keys, X: PreparedRows, Z: PreparedRows | None, **options: Any) -> Bases:
@@ -238,9 +271,9 @@ class KernelSet:
                 continue
             if squarings is None:
                 matrix, least = self._values(position, bases, buffers), None
-            elif _can_loop({}, matrix):
+            elif (loops := _loops_for(matrix)) is not None:
                 out = matrix if buffers is not None else np.empty_like(matrix)
-                _loop(squaring(squarings), [matrix], out)
+                loops.evaluate(squaring(squarings), [matrix], out)
                 matrix, squarings = out, 0
             for already in range(squarings or 0):
                 tiny = _SINGLE_TINY if matrix.dtype == np.float32 else _TINY
@@ -254,19 +287,20 @@ class KernelSet:
 
     def _values(self, position: int, bases: Bases, buffers: Buffers | None) -> FloatArray:
         """Return a kernel of pairwise matrices, in a buffer if it is made of one of them."""
-        terms = self.terms[position]
-        factor, atom = single_atom(terms) or (0.0, None)
+        terms, keys = self.terms[position], self.keys[position]
+        factor, atom = self._atoms[position] or (0.0, None)
         if atom is not None and factor == 1 and atom.function is IDENTITY:
-            return np.asarray(bases[atom.key])
-        steps = self._own_steps(position) if _can_loop(bases) else None
-        if steps is not None:
-            matrices = [bases[key] for key in self.keys[position]]
+            return np.asarray(bases[keys[0]])
+        loops = _loops_for(*bases.values())
+        steps = None if loops is None else self._own_steps(position)
+        if loops is not None and steps is not None:
+            matrices = [bases[key] for key in keys]
             out = _empty_like(matrices[0], "kernel", buffers)
-            _loop(steps, matrices, out)
+            loops.evaluate(steps, matrices, out)
             return np.asarray(out)
         if atom is None:
             return np.asarray(combine(terms, bases))
-        base = bases[atom.key]
+        base = bases[keys[0]]
         matrix = np.asarray(_empty_like(base, "kernel", buffers))
         atom.function.write(base, matrix)
         if factor != 1:
@@ -324,13 +358,12 @@ def add_up(
     return np.asarray(total)
 
 
-def _decay(terms: Terms) -> tuple[str, float] | None:
+def _decay(factor: float, atom: Atom) -> tuple[str, float] | None:
     """Return the kind and rate of a kernel that is one exponential; None for others.
 
     Those of one pairwise matrix and one kind are powers of each other.
     """
-    factor, atom = single_atom(terms) or (0.0, None)
-    if atom is None or factor != 1 or atom.function.decay is None:
+    if factor != 1 or atom.function.decay is None:
         return None
     return atom.function.kind, atom.function.decay
 
@@ -351,23 +384,22 @@ def _for_loops(found: list[tuple[Steps | None, list[Factors] | None]]) -> SumOfK
     return SumOfKernels(loops, groups)
 
 
-def _can_loop(bases: Bases, *more: Any) -> bool:
-    """Whether compiled loops take matrices of one shape: many entries of one type, row by row."""
-    if compiled_loops() is None:
-        return False
-    first, *rest = (*bases.values(), *more) or (np.empty((0, 0)),)
-    return (
+def _loops_for(*matrices: Any) -> Loops | None:
+    """Return compiled loops if they take matrices of one shape; None if not.
+
+    They take many entries of one type, stored row by row.
+    """
+    loops = compiled_loops()
+    if loops is None or not matrices:
+        return None
+    first, *rest = matrices
+    is_taken = (
         first.size >= _COMPILED_ENTRIES
         and first.dtype in (np.float64, np.float32)
         and all(each.dtype == first.dtype for each in rest)
-        and all(each.strides[1] == each.itemsize for each in (first, *rest))
+        and all(each.strides[1] == each.itemsize for each in matrices)
     )
-
-
-def _loop(steps: Steps, matrices: list[Any], out: Any, *, add: bool = False) -> None:
-    loops = compiled_loops()
-    assert loops is not None
-    loops.evaluate(steps, matrices, out, add=add)
+    return loops if is_taken else None
 
 
 def _empty_like(base: Any, name: str, buffers: Buffers | None) -> Any:
@@ -375,3 +407,81 @@ def _empty_like(base: Any, name: str, buffers: Buffers | None) -> Any:
     found = None if buffers is None else buffers(name, base.shape)
     is_right = found is not None and found.dtype == base.dtype
     return found if is_right else np.empty_like(base, order="C")
+
+
+# ---- steps of compiled loops -------------------------------------------------------------------
+
+#: An operation, the place of its pairwise matrix, its n, a and b.
+_Operation: TypeAlias = tuple[int, int, int, float, float]
+
+#: The operations of exponentials.
+_EXPONENTIALS: dict[type[PairFunction], int] = {Decay: EXP, RootDecay: ROOT_EXP}
+
+
+def _as_steps(found: Sequence[_Operation]) -> Steps:
+    """Return steps as compiled loops take them."""
+    table = np.array(found, dtype=np.float64).reshape(-1, 5)
+    return Steps(np.ascontiguousarray(table[:, :3], dtype=np.int64), table[:, 3:].copy())
+
+
+def _squared(n: int, factor: float) -> list[_Operation]:
+    """Return the steps that square the value n times, and add it times a factor."""
+    return [(SQUARE, 0, n, 0.0, 0.0), (ADD, 0, 0, factor, 0.0)]
+
+
+@lru_cache(maxsize=32)
+def squaring(n: int, place: int = 0) -> Steps:
+    """Return the steps that square the entries of the matrix at a place n times."""
+    return _as_steps([(POWER, place, 1, 1.0, 0.0), *_squared(n, 1.0)])
+
+
+def _steps_of(terms: Sequence[Term], keys: Keys, by: float = 1.0) -> list[_Operation] | None:
+    """Return the steps of a kernel times a factor; None where a function has none."""
+    found: list[_Operation] = []
+    for factor, atoms in terms:
+        for place, atom in enumerate(atoms):
+            step = _step_of(atom, keys)
+            if step is None:
+                return None
+            if place:
+                found.append((KEEP, 0, 0, 0.0, 0.0))
+            found.append(step)
+            if place:
+                found.append((TIMES, 0, 0, 0.0, 0.0))
+        found.append((ADD if atoms else ADD_CONSTANT, 0, 0, by * factor, 0.0))
+    return found if len(keys) <= MOST_BASES else None
+
+
+def _step_of(atom: Atom, keys: Keys) -> _Operation | None:
+    """Return the step of a function of a pairwise matrix; None: it has none.
+
+    Exponentials are compiled for exponents of at most 0.
+    """
+    function, place = atom.function, keys.index(atom.key)
+    kind = _EXPONENTIALS.get(type(function))
+    if kind is not None and atom.pair.is_distance and function.numbers[0] >= 0:
+        return kind, place, 0, function.numbers[0], 0.0
+    if type(function) is Monomial and function.degree >= 0:
+        return POWER, place, int(function.degree), function.factor, function.constant
+    return None
+
+
+def _sum_steps(
+    group: Sequence[tuple[int, int | None]],
+    terms: Sequence[Terms],
+    keys: Keys,
+    factors: FloatArray,
+) -> Steps | None:
+    """Return the steps of Σ f_i k_i of the kernels of a `KernelSet.groups`; None: one has none."""
+    found: list[_Operation] = []
+    for position, squarings in group:
+        factor = float(factors[position])
+        own = (
+            _steps_of(terms[position], keys, factor)
+            if squarings is None
+            else _squared(squarings, factor)
+        )
+        if own is None:
+            return None
+        found += own
+    return _as_steps(found)

@@ -11,8 +11,7 @@ import numpy as np
 
 from discernel.arrays import Device, FloatArray, as_dense, as_host, as_rows, is_sparse
 from discernel.exceptions import InvalidInputError
-from discernel.kernels.prepared import PreparedRows
-from discernel.kernels.terms import Array, Atom, Bases, Key, Terms, View, keys_of
+from discernel.kernels.terms import Array, Atom, Bases, Key, PreparedRows, Terms, View, keys_of
 
 #: Number of entries of the largest temporary array.
 _BLOCK_ENTRIES = 2**21

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from discernel.arrays import FloatArray, as_rows, is_sparse, typical_row
-from discernel.exceptions import InvalidInputError
+from discernel.exceptions import InvalidInputError, is_count, is_positive
 from discernel.kernels.base import Kernel, Known
-from discernel.kernels.calls import is_positive, is_whole
 from discernel.kernels.pairs import COSINE, INNER
 from discernel.kernels.terms import Atom, Monomial, Term, Terms, View
 
@@ -86,7 +85,7 @@ class Polynomial(Kernel):
     coef0: float = 1.0
 
     def __post_init__(self) -> None:
-        if not is_whole(self.degree):
+        if not is_count(self.degree):
             raise InvalidInputError(
                 f"The degree of Polynomial must be an integer of at least 1. Got {self.degree!r}."
             )

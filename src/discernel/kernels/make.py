@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
-from discernel.exceptions import InvalidInputError, unknown_choice
+from discernel.exceptions import InvalidInputError, is_number, is_word, unknown_choice
 from discernel.kernels.adapters import Function, GaussianProcess, Pairwise, Precomputed
 from discernel.kernels.base import Kernel, Known
 from discernel.kernels.composites import Standardized
@@ -73,11 +73,11 @@ def rbf_ladder(
             f"Got n_kernels={n_kernels!r} and step={step!r}."
         )
     factors = float(step) ** (np.arange(n_kernels) - (n_kernels - 1) / 2)
-    if isinstance(center, str):
-        if center != "median":
-            raise InvalidInputError(f"The center must be a number or 'median'. Got {center!r}.")
+    if is_word(center, "median"):
         # Without rounding, so that the kernels are powers of each other.
         return [RBF(width=f"{factor:.17g}*median") for factor in factors]
+    if not is_number(center):
+        raise InvalidInputError(f"The center must be a number or 'median'. Got {center!r}.")
     return [RBF(width=float(center) * float(factor)) for factor in factors]
 
 
@@ -302,7 +302,7 @@ def _items(kernels: Any) -> dict[str, Any] | None:
 
 def _as_kernel(kernel: Any) -> Kernel | None:
     """Convert to one kernel, or return None if that is not possible."""
-    if isinstance(kernel, str) and kernel in ("auto", "precomputed"):
+    if is_word(kernel, "auto") or is_word(kernel, "precomputed"):
         return None
     try:
         return as_kernel(kernel)

@@ -14,8 +14,7 @@ from discernel.kernels.base import Kernel, Known
 from discernel.kernels.columns import is_missing, replace_rows
 from discernel.kernels.composites import Wrapper
 from discernel.kernels.evaluate import KernelSet, is_dense
-from discernel.kernels.prepared import PreparedRows
-from discernel.kernels.terms import Atom, PairKind, Term, Terms, View, formula_of
+from discernel.kernels.terms import Atom, PairKind, PreparedRows, Term, Terms, View, formula_of
 from discernel.kernels.weighted import WeightedKernels
 
 

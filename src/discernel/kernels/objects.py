@@ -23,9 +23,8 @@ from discernel.arrays import (
     n_rows,
     squared_norms,
 )
-from discernel.exceptions import InvalidInputError
+from discernel.exceptions import InvalidInputError, is_count
 from discernel.kernels.base import Kernel
-from discernel.kernels.calls import is_whole
 from discernel.kernels.columns import as_cells, is_missing
 from discernel.kernels.pairs import non_negative
 from discernel.kernels.terms import Atom, PairKind, Term, Terms, View
@@ -205,7 +204,7 @@ class Spectrum(_StringKernel):
     normalize: bool = True
 
     def __post_init__(self) -> None:
-        if not is_whole(self.k):
+        if not is_count(self.k):
             raise InvalidInputError(
                 f"The k of Spectrum must be an integer of at least 1. Got {self.k!r}."
             )
@@ -244,7 +243,7 @@ class NGram(_StringKernel):
 
     def __post_init__(self) -> None:
         ends = [self.n, self.n] if np.ndim(self.n) == 0 else list(self.n)  # type: ignore[arg-type]
-        if not (len(ends) == 2 and all(map(is_whole, ends)) and ends[0] <= ends[1]):  # type: ignore[operator]
+        if not (len(ends) == 2 and all(map(is_count, ends)) and ends[0] <= ends[1]):  # type: ignore[operator]
             raise InvalidInputError(
                 "The n of NGram must be an integer of at least 1, or a minimum and a maximum such "
                 f"as (2, 4). Got {self.n!r}."

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from discernel.arrays import FloatArray, blas_threads, is_sparse, n_rows
+from discernel.arrays import FloatArray, blas_threads, is_dask, is_sparse, n_rows
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import CombinedKernel, TiledBank, Uncentered
 from discernel.bank.sums import Labelled, SumPass, check_room
@@ -24,7 +24,7 @@ from discernel.discriminant import (
     discriminant_of_shares,
     fit_discriminant,
 )
-from discernel.exceptions import InvalidInputError
+from discernel.exceptions import InvalidInputError, is_count
 from discernel.kernels import Kernel, as_kernels
 from discernel.kernels.features import NystromMap, draw_landmarks
 from discernel.learn import LearnedKernel
@@ -58,7 +58,7 @@ from discernel.model.importances import (
 from discernel.plan import LEARNED_ON
 from discernel.progress import phase
 from discernel.progress.deadline import check_deadline, must_stop_learning
-from discernel.rows.chunks import Chunk, Place, RowProgress, is_dask, stack_rows
+from discernel.rows.chunks import Chunk, Place, RowProgress, stack_rows
 from discernel.rows.reader import RowReader
 from discernel.rows.sources import ArraySource, Source
 from discernel.targets import ClassTarget
@@ -606,6 +606,6 @@ def _table(X: Any) -> Any:
 
 def _seed(random_state: Any) -> int:
     """Return a random state as an integer seed."""
-    if random_state is None or isinstance(random_state, (int, np.integer)):
+    if random_state is None or is_count(random_state, least=0):
         return int(random_state or 0)
     return int(check_random_state(random_state).randint(2**31))

@@ -13,6 +13,7 @@ from discernel.exceptions import (
     InvalidInputError,
     check_count,
     check_number,
+    is_number,
     is_word,
     unknown_choice,
 )
@@ -134,7 +135,7 @@ def _check_regularization(
             regularization,
             ["auto", *words],
         )
-    if not (isinstance(regularization, (int, float, np.number)) and 0 <= regularization < np.inf):
+    if not (is_number(regularization) and 0 <= regularization < np.inf):
         raise InvalidInputError(
             "The regularization must be a finite number of at least 0 or one of "
             f"{['auto', *words]}. Got {regularization!r}."

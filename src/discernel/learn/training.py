@@ -30,9 +30,9 @@ from discernel.rows.reader import (
     check_range,
     check_rows,
     hint,
+    refuse_views,
     stack_matrices,
 )
-from discernel.rows.views import refuse_views
 from discernel.targets import ClassTarget, labels_without_weight
 
 
@@ -271,9 +271,7 @@ def _copy_if_shared(X: Any, given: Any) -> Any:
         for i, row in enumerate(X):
             X[i] = deepcopy(row) if isinstance(row, mutable) else row
         return X
-    if isinstance(given, (list, tuple)):
-        return X
-    if isinstance(given, np.ndarray):
+    if isinstance(given, (list, tuple, np.ndarray)):
         return X.copy() if _may_share(X, given) else X
     # A DataFrame may return a view of its data, and other containers their own memory.
     return X if is_frame(given) and X.base is None else X.copy()

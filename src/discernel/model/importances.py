@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import joblib
 import numpy as np
@@ -23,9 +23,9 @@ from scipy.special import ndtri
 from discernel.arrays import Buffers, FloatArray, draw_rows, in_threads, is_sparse
 from discernel.bank import CombinedFeatures, CombinedKernel
 from discernel.kernels import Kernel
+from discernel.kernels.columns import Table
 from discernel.kernels.weighted import slices
 from discernel.model.parts import ScorePart, score_parts, seen_columns
-from discernel.model.rows import has_columns
 from discernel.programs.least_squares import KernelLeastSquares, LeftOutRows
 from discernel.rows.reader import RowReader
 
@@ -136,16 +136,23 @@ def importances_of(
     # Sorted by their fitted scores, so that the drawn rows do not depend on their order.
     every = every[np.lexsort(np.round(fit.fitted[every], _SAME_DIGITS).T)]
     chosen = importance_rows(every, fit.n_samples, reader)
-    if isinstance(kernel, CombinedKernel) and fit.n_samples <= _MOST_DEFERRED:
+    if kernel.rows is not None and fit.n_samples <= _MOST_DEFERRED:
         known = fit.sample_weights
         weights = np.ones(fit.n_samples) if known is None else known.values
-        return LaterImportances(kernel, reader, head, chosen, fit.truth, fit.ridge, weights, labels)
+        kept = cast(CombinedKernel, kernel)  # features keep no rows
+        return LaterImportances(kept, reader, head, chosen, fit.truth, fit.ridge, weights, labels)
     if fit.by_iteration:
         chosen = draw_rows(chosen, _MOST_SOLVED)
     left_out = fit.left_out(chosen)
     left_out = replace(left_out, influence=expand(left_out.influence))
     coef, own = expand(fit.coef), labels[chosen]
     return Importances(column_importances(kernel, reader, head, X[chosen], coef, left_out, own))
+
+
+def has_columns(X: Any, kernels: list[Kernel]) -> bool:
+    """Return whether encoded rows have columns."""
+    is_table = isinstance(X, Table) or (np.ndim(X) == 2 and X.dtype != object)
+    return is_table and not kernels[0].precomputed
 
 
 def has_importances(X: Any, kernels: list[Kernel]) -> bool:

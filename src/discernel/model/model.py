@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from discernel.arrays import Device, FloatArray, n_rows
 from discernel.bank import CombinedFeatures, CombinedKernel
 from discernel.kernels.evaluate import KernelSet
-from discernel.kernels.prepared import PreparedRows
+from discernel.kernels.terms import PreparedRows
 from discernel.rows.reader import RowReader
 
 #: Up to this many entries of all kernels between new and kept rows, tiles and threads are slower.
@@ -150,10 +150,9 @@ class Model:
     @cached_property
     def _few(self) -> _FewRows | None:
         """Products of the kernel for few rows; None if rows are not arrays of numbers."""
-        kernel = self.kernel
-        if self.device is not None or not isinstance(kernel, CombinedKernel):
+        if self.device is not None or self.kernel is None:
             return None
-        return _FewRows.of(kernel, self.coef)
+        return _FewRows.of(self.kernel, self.coef)
 
     def prepared(self) -> Model:
         """Return this model after computing its cached values, so that predictions are fast."""
@@ -162,9 +161,8 @@ class Model:
 
     def to_cpu(self) -> Model:
         """Return the model that computes with NumPy."""
-        if self.device is None or not isinstance(self.kernel, CombinedKernel):
-            return replace(self, device=None)
-        return replace(self, device=None, kernel=replace(self.kernel, device=None))
+        kernel = None if self.kernel is None else self.kernel.to_cpu()
+        return replace(self, device=None, kernel=kernel)
 
     def for_prediction(self) -> Model:
         """Return the model without the state that only `partial_fit` needs."""
@@ -190,15 +188,21 @@ class _FewRows:
     most_rows: int
 
     @classmethod
-    def of(cls, kernel: CombinedKernel, coef: FloatArray) -> _FewRows | None:
-        """Return the products; None if kernels are not made of pairwise matrices of numbers."""
+    def of(cls, kernel: Any, coef: FloatArray) -> _FewRows | None:
+        """Return the products; None if no rows, or rows of other values than numbers, are kept.
+
+        None too if kernels are not made of pairwise matrices.
+        """
+        if not isinstance(kernel.rows, np.ndarray) or kernel.rows.dtype == object:
+            return None
         kernels = KernelSet(kernel.kernels)
-        is_array = isinstance(kernel.rows, np.ndarray) and kernel.rows.dtype != object
-        if not len(coef) or kernels.direct or not kernels.kernels or not is_array:
+        if not len(coef) or kernels.direct or not kernels.kernels:
             return None
         most_rows = _FEW_ENTRIES // (len(coef) * len(kernel.kernels))
-        kept, product = kernels.prepare(kernel.rows), kernel.centering.of_product(coef)
-        return cls(kernel, kernels, kept, *product, most_rows) if most_rows else None
+        if not most_rows:
+            return None
+        kept, (vectors, offset) = kernels.prepare(kernel.rows), kernel.centering.of_product(coef)
+        return cls(kernel, kernels, kept, vectors, offset, most_rows)
 
     def product(self, X: FloatArray) -> FloatArray:
         """Return the product of the kernel and the coefficients, as `CombinedKernel.product`."""

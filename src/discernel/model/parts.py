@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +22,7 @@ from discernel.bank.base import Centering
 from discernel.kernels import Kernel
 from discernel.kernels.features import ExactMap, NystromMap
 from discernel.kernels.weighted import WeightedKernels
-from discernel.model.rows import mixed_rows
-from discernel.model.swaps import Swap, SwappedKernels
+from discernel.model.swaps import Swap, SwappedKernels, mixed_rows
 
 
 class ScorePart(ABC):
@@ -158,8 +157,7 @@ def score_parts(
         if isinstance(one, NystromMap):  # these features are sums of kernels at landmarks
             parts.append(KernelPart(one.kernel, one.landmarks, one.expansion(own), False))
         else:
-            assert isinstance(one, ExactMap)
-            parts.append(FeaturePart(one, own))
+            parts.append(FeaturePart(cast(ExactMap, one), own))
     return parts, combined.center @ coef
 
 

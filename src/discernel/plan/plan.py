@@ -114,7 +114,7 @@ def plan_fit(
     else:
         is_worthwhile = verbose or n >= (FEW_ROWS if device is None else _FEW_ROWS_ON_DEVICE)
         # The bank of a device refuses other rows.
-        is_taken = device is None or isinstance(problem.X, np.ndarray)
+        is_taken = device is None or device.takes(problem.X)
         stages = [plan_stage(replace(problem, forecasts=is_worthwhile and is_taken))]
     return FitPlan(tuple(_with_parts(problem, stage) for stage in stages), max_time)
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from discernel.inspection.facts import model_facts
 from discernel.inspection.words import similar_rows_title
+from discernel.rows.writing import check_writable_path
 from discernel.show.facts import Block, ModelFacts, Origin, Row
 from discernel.show.page import PageTemplate
 from discernel.show.words import percent, printable, signed
-from discernel.show.writing import check_writable_path
 
 #: Largest numbers of columns on the first screen, and of contributions; others are summed.
 _MOST_FIRST, _MOST_TERMS = 8, 20

@@ -190,9 +190,9 @@ def as_weights(weights: Any, name: str) -> FloatArray:
 # ---- rows of arrays, sparse matrices and dataframes --------------------------------------------
 
 
-def is_dask(X: Any) -> bool:
-    """Whether X is a Dask array or dataframe; Dask is not imported for this check."""
-    return type(X).__module__.partition(".")[0] == "dask" and hasattr(X, "to_delayed")
+def column_name(given: Any) -> str | None:
+    """Return the name of a column of labels or weights; None where these are given themselves."""
+    return given if isinstance(given, str) else None
 
 
 def take_rows(X: Any, rows: NDArray[np.intp] | slice) -> Any:

@@ -21,7 +21,7 @@ from discernel.arrays.cluster import (
     scheduler,
 )
 from discernel.exceptions import InvalidInputError
-from discernel.rows.chunks import Chunk, Place, Reduction, Report, stack_rows
+from discernel.rows.chunks import Chunk, Place, Reduction, Report, column_name, stack_rows
 from discernel.rows.sources import Layout, Source
 
 State = TypeVar("State")
@@ -57,7 +57,7 @@ class DaskSource(Source):
         self, X: Any, y: Any = None, weights: Any = None, drop: Sequence[str] = ()
     ) -> None:
         is_table = is_frame(X)
-        names = [each if isinstance(each, str) else None for each in (y, weights)]
+        names = [column_name(each) for each in (y, weights)]
         layout = _layout(X, names[0], names[1], drop)
         if not is_table:
             X = X.rechunk({1: -1})

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from discernel.arrays import convert_rows, is_frame, is_sparse
+from discernel.arrays import convert_rows, is_dask, is_frame, is_sparse
 from discernel.exceptions import InvalidInputError
-from discernel.rows.chunks import is_dask
+from discernel.rows.chunks import column_name
 from discernel.rows.files import FileSource
 from discernel.rows.formats import ENDINGS, file_ending
 from discernel.rows.reading import read_table
@@ -99,7 +99,7 @@ def _are_chunks(rows: Any, target: Any) -> bool:
     """Whether a list holds chunks, rather than rows as lists of numbers."""
     if isinstance(rows, Iterator):
         return True
-    labelled = target is None or isinstance(target, str)
+    labelled = column_name(target) is target  # None, or the name of a column
     return labelled and all(map(_is_chunk, rows))
 
 
@@ -114,7 +114,7 @@ def _is_chunk(given: Any) -> bool:
 def _open_frame(
     X: Any, target: Any, weights: Any, drop: Sequence[str], chunk_rows: int | None
 ) -> Source:
-    names = [name if isinstance(name, str) else None for name in (target, weights)]
+    names = [column_name(each) for each in (target, weights)]
     rest, y, numbers = split_frame(X, names[0], names[1], drop, "X")
     return ArraySource(
         rest,
@@ -139,7 +139,7 @@ def _open_files(
     if file_ending(paths[0]) == ".npz" and len(paths) == 1:
         return _open_frame(read_table(paths[0]).frame, target, weights, drop, chunk_rows)
     for what, given in (("target", target), ("weights", weights)):
-        if given is not None and not isinstance(given, str):
+        if column_name(given) is not given:
             raise InvalidInputError(
                 f"For files, {what} must be the name of a column. Got {type(given).__name__}."
             )

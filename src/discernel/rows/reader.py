@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,7 +18,7 @@ from sklearn.utils.validation import _get_feature_names, _num_features
 from discernel.arrays import FloatArray, is_frame, is_sparse, on_host
 from discernel.exceptions import InvalidInputError, caller_stacklevel
 from discernel.kernels import Kernel, kernel_names
-from discernel.kernels.calls import refuse_sparse
+from discernel.kernels.base import refuse_sparse
 from discernel.kernels.columns import AUTO_TAKES_TABLES, Table, is_mixed
 from discernel.rows.cells import (
     LARGEST,
@@ -32,7 +32,6 @@ from discernel.rows.cells import (
     out_of_range,
 )
 from discernel.rows.encoder import TableEncoder
-from discernel.rows.views import refuse_views
 
 #: scikit-learn's messages for missing cells and text.
 _REFUSED = "Input X contains NaN|could not convert string"
@@ -221,6 +220,33 @@ class RowReader:
         if not missing and not unexpected:
             said += "Feature names must be in the same order as they were in fit.\n"
         raise InvalidInputError(said)
+
+
+def refuse_views(X: Any, y: Any = None) -> None:
+    """Raise an error if X is a collection of views instead of one table.
+
+    Parameters
+    ----------
+    X : anything
+        The rows that an estimator was given.
+    y : sequence, optional
+        The labels, one per row.
+    """
+    if is_sparse(X):  # dok_matrix is a dict
+        return
+    is_named = isinstance(X, Mapping)
+    what = "a dictionary" if is_named else f"a {type(X).__name__} of arrays"
+    if not is_named:
+        if not isinstance(X, (list, tuple)) or len(X) < 2 or (y is not None and len(X) == len(y)):
+            return
+        shapes: list[tuple[int, ...]] = [getattr(part, "shape", ()) for part in X]
+        if any(len(shape) != 2 for shape in shapes) or len({shape[0] for shape in shapes}) > 1:
+            return
+    raise InvalidInputError(
+        f"X must be one table. Got {what}. Join several sources with `views = "
+        "join_views(X)` of discernel.views, give the estimator `source_kernels(views)`, and fit it "
+        "to `views.table`."
+    )
 
 
 def check_rows(

@@ -221,32 +221,6 @@ def _columns_of(name: str, view: Any) -> dict[str, Any]:
     return {f"{name}[{label}]": column_cells(view, i) for i, label in enumerate(view.columns)}
 
 
-def refuse_views(X: Any, y: Any = None) -> None:
-    """Raise an error if X is a collection of views instead of one table.
-
-    Parameters
-    ----------
-    X : anything
-        The rows that an estimator was given.
-    y : sequence, optional
-        The labels, one per row.
-    """
-    if is_sparse(X):  # dok_matrix is a dict
-        return
-    what = "a dictionary" if isinstance(X, Mapping) else f"a {type(X).__name__} of arrays"
-    if not isinstance(X, Mapping):
-        if not isinstance(X, (list, tuple)) or len(X) < 2 or (y is not None and len(X) == len(y)):
-            return
-        shapes: list[tuple[int, ...]] = [getattr(part, "shape", ()) for part in X]
-        if any(len(shape) != 2 for shape in shapes) or len({shape[0] for shape in shapes}) > 1:
-            return
-    raise InvalidInputError(
-        f"X must be one table. Got {what}. Join several sources with `views = "
-        "join_views(X)` of discernel.views, give the estimator `source_kernels(views)`, and fit it "
-        "to `views.table`."
-    )
-
-
 # ---- kernels of sources ------------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from discernel.exceptions import missing_extra
-from discernel.show.writing import write_file
+from discernel.rows.writing import write_file
 
 
 class PageTemplate:

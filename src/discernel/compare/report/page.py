@@ -12,11 +12,11 @@ from discernel.compare.report.screen import first_screen
 from discernel.compare.report.tables import Section, closing_sections, result_sections
 from discernel.compare.store import Record
 from discernel.compare.tables import ResultTable, summarize
+from discernel.rows.writing import check_writable_path
 from discernel.show.facts import Block, Origin, Row
 from discernel.show.page import PageTemplate
 from discernel.show.svg import drawing, to_svg
 from discernel.show.words import escaped, printable
-from discernel.show.writing import check_writable_path
 
 _Draw = Callable[[ResultTable, str], list[figures.Drawing]]
 _PREPARED = (

@@ -178,7 +178,7 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
     Examples
     --------
-    >>> from discernel.show.writing import csv_text
+    >>> from discernel.rows.writing import csv_text
     >>> print(csv_text(["row", "predicted"], [[1, "=1+1"], [2, "-1"], [3, "a"]]), end="")
     row,predicted
     1,'=1+1
