@@ -46,6 +46,26 @@ def test_inverse_is_whole_and_symmetric(n):
 # ---- threads ---------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("dtype", "tol"), [(np.float64, 1e-11), (np.float32, 1e-3)])
+@pytest.mark.parametrize("n", [60, 300, 1600])
+def test_a_factor_solves_after_the_diagonal_of_its_inverse(n, dtype, tol):
+    """Whether L⁻¹ has taken the memory of L, as for few and for many rows, or not."""
+    rng = np.random.default_rng(n)
+    half, right = rng.standard_normal((n, 40)), rng.standard_normal((n, 3)).astype(dtype)
+    matrix = (half @ half.T + np.diag(rng.uniform(1.0, 2.0, n))).astype(dtype)
+    factor = Cholesky(matrix.copy())
+    expected = factor.solve(right)
+    factor.inverse_diagonal()
+    for columns in (right, right[:, 0]):
+        given = columns.copy()
+        found = factor.solve(given)
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(given, columns)
+        np.testing.assert_allclose(
+            found, expected if columns.ndim > 1 else expected[:, 0], atol=tol
+        )
+
+
 class Pools:
     """A library with one number of threads for the whole process, as threadpoolctl shows it."""
 

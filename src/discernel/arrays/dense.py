@@ -121,7 +121,7 @@ class Cholesky:
         factor, info = potrf(matrix.T, lower=1, clean=1, overwrite_a=1)
         if info != 0:
             raise _not_definite(f"at row {info} of {len(matrix)}")
-        self._lower = factor
+        self._lower, self._is_inverse = factor, False
 
     def solve(self, right: NDArray[np.floating[Any]]) -> FloatArray:
         """Return the inverse times ``right``, of shape (n_samples,) or (n_samples, n).
@@ -129,6 +129,12 @@ class Cholesky:
         Of the precision of the matrix.
         """
         check_deadline()
+        if self._is_inverse:
+            single = self._lower.dtype == np.float32
+            trmm = scipy.linalg.blas.strmm if single else scipy.linalg.blas.dtrmm
+            half = trmm(1.0, self._lower, right.reshape(len(right), -1), lower=1)
+            half = trmm(1.0, self._lower, half, lower=1, trans_a=1, overwrite_b=1)
+            return np.asarray(half.reshape(right.shape))
         solution, _ = self._potrs(self._lower, right, lower=1)
         return np.asarray(solution)
 
@@ -157,9 +163,13 @@ class Cholesky:
         return 2.0 * float(np.log(np.diagonal(self._lower)).sum(dtype=np.float64))
 
     def inverse_diagonal(self) -> FloatArray:
-        """Return the diagonal of the inverse, for the price of the factorisation; this is lost."""
+        """Return the diagonal of the inverse, for the price of the factorisation.
+
+        Of many rows, L⁻¹ takes the memory of L: only `solve` may be called again.
+        """
         check_deadline(_operations(self._lower))
         inverse = _triangular_inverse(self._lower)
+        self._is_inverse = np.may_share_memory(inverse, self._lower)
         return np.asarray(np.einsum("ij,ij->j", inverse, inverse))
 
 

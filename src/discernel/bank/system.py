@@ -94,9 +94,8 @@ class CholeskySystem(System):
 
     Notes
     -----
-    The diagonal of the inverse overwrites the factor, because page faults of another matrix of this
-    size would cost more than the arithmetic. If the system is solved again later, the matrix is
-    computed and factored again.
+    For the diagonal of the inverse, the inverse of the factor overwrites it, because page faults of
+    another matrix of this size would cost more than the arithmetic. Later solutions are products.
     """
 
     def __init__(
@@ -106,29 +105,23 @@ class CholeskySystem(System):
         null: FloatArray | None = None,
         tol: float = 0.0,
     ) -> None:
-        self._make, self._ridge, self._null, self.tol = make, ridge, null, tol
-        self._factor: Cholesky | None = self._factored()
-        self._inverse_diagonal: FloatArray | None = None
-
-    def _factored(self) -> Cholesky:
-        matrix = self._make()
-        if self._null is not None:
-            return _factor_across(matrix, self._null)
-        matrix[np.diag_indices_from(matrix)] += self._ridge
-        return Cholesky(matrix)
+        self.tol, matrix = tol, make()
+        if null is not None:
+            self._factor = _factor_across(matrix, null)
+        else:
+            matrix[np.diag_indices_from(matrix)] += ridge
+            self._factor = Cholesky(matrix)
 
     def solve(self, right: FloatArray) -> FloatArray:
-        if self._factor is None:
-            self._factor = self._factored()
         # Also for single precision, because certificates are summed in double precision.
         return np.asarray(self._factor.solve(right), dtype=np.float64)
 
     def inverse_diagonal(self) -> FloatArray:
-        if self._inverse_diagonal is None:
-            factor = self._factored() if self._factor is None else self._factor
-            self._factor = None  # it is overwritten
-            self._inverse_diagonal = factor.inverse_diagonal()
         return self._inverse_diagonal
+
+    @cached_property
+    def _inverse_diagonal(self) -> FloatArray:
+        return self._factor.inverse_diagonal()
 
 
 def _factor_across(matrix: FloatArray, null: FloatArray) -> Cholesky:

@@ -44,6 +44,8 @@ from discernel.targets import Target
 
 #: Weights and λ where nothing can be learned: of constant kernels, or of a single class.
 PRIOR_REQUEST = make_request(criterion="uniform", regularization=1.0)
+#: Of more rows, one weighted sum of kernels is faster to make from tiles than from stored matrices.
+_FEW_STORED = 400
 
 # ---- what is learned ---------------------------------------------------------------------------
 
@@ -89,10 +91,11 @@ class Learning:
         """The same learning, from some of the rows."""
 
         def bank_of(kernels: list[Kernel]) -> Bank:
-            near = _near(kernels, self.training.X, self.request)
-            return _make_bank(
-                self.run, self.training.X, near, self.target, self.request, exact=True
-            )[0]
+            near, run = _near(kernels, self.training.X, self.request), self.run
+            bank = _make_bank(
+                run, self.training.X, near, self.target, self.request, exact=True, stored=False
+            )
+            return bank[0]
 
         known = (self.bank, self.weights, self.facts.learned.regularization, self.proposal)
         return Relearner(self.target, self.request, learn_part, *known, self.training.X, bank_of)
@@ -307,14 +310,18 @@ def _make_bank(
     chosen: Proposal | None = None,
     *,
     exact: bool = False,
+    stored: bool = True,
 ) -> tuple[Bank, str]:
     """Return the planned bank, or the exact one of its parts, and its name.
 
-    One sum of kernels is enough for a proposal that was chosen with its weights.
+    One sum of kernels is enough for a proposal that was chosen with its weights. With ``stored``
+    False, matrices of many rows are not stored if one sum of them is all that is wanted.
     """
     stage, asked = run.stage, run.bank
     assert stage is not None
     kind, rank = (stage.exact, None) if exact else (stage.kind, stage.rank)
+    if not stored and request.leaves_choice and kind == "dense" and n_rows(X) > _FEW_STORED:
+        kind = "tiled"
     normalization, weights = request.criterion.normalization, target.sample_weights
     if kind == "device":
         choice = asked._replace(kind="auto", rank=None) if exact else asked
