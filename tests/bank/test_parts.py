@@ -171,7 +171,8 @@ def test_what_a_subspace_sees_is_exactly_symmetric(rows, kind):
     """SᵀK_iS is, but for rounding, which a factorisation would take one half of."""
     target = ClassTarget.from_labels(rows[:, 0] > 2)
     basis = scipy.linalg.orth(np.random.default_rng(4).standard_normal((40, 7)))
-    model = RKDAProgram(make(kind, rows), target, 0.1).restricted(basis)
+    program = RKDAProgram(make(kind, rows), target, 0.1)
+    model = program.restricted(program.subspace(basis))
     for unit in np.eye(4):
         matrix = model.bank.combined(unit)
         np.testing.assert_array_equal(matrix, matrix.T)

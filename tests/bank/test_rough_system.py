@@ -43,6 +43,19 @@ def test_rough_is_good_for_three_digits(rows, ridge):
         assert relative_error(rough, bank.system(weights, ridge).solve(T)) < 1e-3
 
 
+@pytest.mark.parametrize("ridge", [1e-4, 1e-2, 1.0])
+def test_the_residual_of_single_precision_is_known_in_double_precision(rows, ridge):
+    bank, T = tiles(rows + 1e3), rows - rows.mean(axis=0)
+    weights = np.array([0.1, 0.0, 0.3, 0.6])
+    system = bank.rough_system(weights, ridge)
+    found, residual = system.solve_residual(T)
+    np.testing.assert_array_equal(found, system.solve(T))
+    N = bank.combined(weights) + ridge * np.eye(150)
+    np.testing.assert_allclose(residual, T - N @ found, atol=1e-11)
+    assert 1e-10 < np.linalg.norm(residual) / np.linalg.norm(T) < 1e-3
+    assert bank.system(weights, ridge).solve_residual(T)[1] is None  # rounding errors only
+
+
 def test_tiles_are_factored_in_single_precision_and_stored_matrices_are_not(rows):
     weights, T = np.full(4, 0.25), rows - rows.mean(axis=0)
     exact = tiles(rows).system(weights, 1e-2).solve(T)

@@ -1,5 +1,7 @@
 """Restrictions to a subspace: bounds that agree to the third derivative, and what they find."""
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -37,12 +39,42 @@ def solve(solver, criterion, tol=1e-6, init=None, max_iter=None):
 def test_a_restriction_is_a_bound_and_exact_on_all_of_space(which):
     criterion = criteria()[which]
     rng, n = np.random.default_rng(0), criterion.bank.n_samples
-    some = criterion.restricted(scipy.linalg.orth(rng.standard_normal((n, 6))))
-    whole = criterion.restricted(scipy.linalg.orth(rng.standard_normal((n, n))))
+    some = criterion.restricted(criterion.subspace(scipy.linalg.orth(rng.standard_normal((n, 6)))))
+    whole = criterion.restricted(criterion.subspace(scipy.linalg.orth(rng.standard_normal((n, n)))))
     for weights in rng.dirichlet(np.ones(criterion.bank.n_kernels), size=5):
         value = criterion.at(weights).value
         assert some.at(weights).value <= value * (1 + 1e-12)
         assert whole.at(weights).value == pytest.approx(value, rel=1e-8)
+
+
+@pytest.mark.parametrize("which", range(4))
+def test_a_subspace_of_another_lambda_bounds_and_starts_and_changes_no_result(which):
+    """Any subspace gives a bound, also one that has nothing to do with the kernels."""
+    criterion, rng = criteria()[which], np.random.default_rng(0)
+    n = criterion.bank.n_samples
+    optimum, _ = solve(Newton(), criterion, 1e-11)
+    others = [solve(Galerkin(), other)[0].subspace for other in criteria()[:2]]
+    if which == 2:  # λ is a weight of its own kernel
+        others = [solve(Galerkin(), criterion, 0.1)[0].subspace]
+    for basis in (np.eye(n)[:, :2], scipy.linalg.orth(rng.standard_normal((n, 6)))):
+        others.append(criterion.subspace(basis))
+    for subspace, tol in itertools.product(others, (1e-1, 1e-3, 1e-4, 1e-7)):
+        found = Galerkin().solve(criterion, Task(tol, subspace=subspace))
+        assert found.status is Status.CONVERGED
+        assert found.gap <= tol
+        assert found.bound <= optimum.value * (1 + 1e-10)
+        assert criterion.at(found.weights).value <= optimum.value * (1 + tol * (1 + 1e-6))
+
+
+def test_the_subspace_of_a_neighbouring_lambda_saves_rounds():
+    grams, y = make_problem(80, 3, 5, seed=1)
+    bank, target = DenseBank(grams), ClassTarget.from_labels(y)
+    known = Galerkin().solve(RKDAProgram(bank, target, 1e-2), Task(1e-6)).subspace
+    for lam in (3e-2, 3e-3):
+        program = RKDAProgram(bank, target, lam)
+        alone = Galerkin().solve(program, Task(1e-4))
+        found = Galerkin().solve(program, Task(1e-4, subspace=known))
+        assert found.n_iter < alone.n_iter
 
 
 def test_a_restriction_agrees_in_the_value_and_three_derivatives():
@@ -52,7 +84,7 @@ def test_a_restriction_agrees_in_the_value_and_three_derivatives():
     start = np.full(p, 1.0 / p)
     point = criterion.at(start)
     basis = scipy.linalg.orth(np.hstack([point.dual, *point.directions]))
-    model = criterion.restricted(basis)
+    model = criterion.restricted(criterion.subspace(basis))
     assert model.at(start).value == pytest.approx(point.value, rel=1e-12)
     np.testing.assert_allclose(model.at(start).gradient, point.gradient, rtol=1e-9)
     np.testing.assert_allclose(model.at(start).hessian, point.hessian, rtol=1e-8)

@@ -72,8 +72,8 @@ def test_a_restriction_that_was_not_minimised_bounds_nothing_by_its_value():
     """Curvature a million times too large: Newton's steps are too short to arrive anywhere."""
 
     class Stiff(RKDAProgram):
-        def restricted(self, basis):
-            model = super().restricted(basis)
+        def restricted(self, subspace):
+            model = super().restricted(subspace)
             plain = model.at
 
             def at(weights):
@@ -96,8 +96,8 @@ def test_an_estimate_with_a_large_error_is_settled_by_the_criterion_itself():
     class Doubtful(RKDAProgram):
         n_settled = 0
 
-        def estimate(self, weights):
-            value, _ = super().estimate(weights)
+        def estimate(self, weights, **options):
+            value, _ = super().estimate(weights, **options)
             return value, value
 
         def at(self, weights):
@@ -153,8 +153,8 @@ def test_it_ends_where_no_smaller_gap_can_be_had():
     """Values that are never known better than to 1e-3: after some rounds it stops trying."""
 
     class Blurred(RKDAProgram):
-        def estimate(self, weights):
-            value, _ = super().estimate(weights)
+        def estimate(self, weights, **options):
+            value, _ = super().estimate(weights, **options)
             return value, 1e-3 * value
 
         def at(self, weights):

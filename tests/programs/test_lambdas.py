@@ -8,11 +8,13 @@ import pytest
 from sklearn.datasets import make_classification
 
 from discernel import MultipleKernelDiscriminant, learn_kernel, regularization_path
-from discernel.bank import DenseBank
+from discernel.arrays.sample_weights import SampleWeights
+from discernel.bank import DenseBank, TiledBank
 from discernel.criteria import RKDA
 from discernel.exceptions import NumericalError
 from discernel.kernels import RBF, rbf_ladder
-from discernel.learn.learn import DEFAULT_REGULARIZATIONS
+from discernel.learn.learn import DEFAULT_REGULARIZATIONS, WeightLearner, learn
+from discernel.learn.request import make_request
 from discernel.programs.lambdas import (
     LEAST,
     NEAR_LEAST,
@@ -21,6 +23,7 @@ from discernel.programs.lambdas import (
     find_limit,
     lambda_grid,
     search_lambda,
+    undecided,
 )
 from discernel.solvers import SILP, Status
 from discernel.targets import ClassTarget
@@ -151,6 +154,41 @@ def test_grids_fall_by_steps_of_a_decade():
     assert lambda_grid(-1.0, -1.0) == (0.1,)
 
 
+@pytest.mark.parametrize(
+    ("margins", "expected"),
+    [
+        ({}, None),
+        ({5: 1e-3, 6: 1e-3, 4: 1e-3}, None),
+        ({4: 5e-3}, None),
+        ({4: 7e-3}, 4),  # 1.016 might be within 1 % of 1.0
+        ({4: 4e-3, 5: 3e-3}, 4),
+        ({5: 1e-3, 6: 2e-3}, 6),  # 1.0 might be smaller than 1.0 by 0.25 %
+        ({4: 5e-3, 5: 1e-3, 6: 2e-3}, 4),
+        ({3: 1.0}, None),  # not tried
+    ],
+)
+def test_a_choice_is_undecided_where_margins_might_change_it(margins, expected):
+    errors = [2.0, 1.5, 1.2, 1.05, 1.016, 1.0, 1.0, 1.0]
+    found, _ = searched(errors, start=5)
+    assert found.position == 5
+    assert undecided(found, [margins.get(i, 0.0) for i in range(8)], WALK, 5) == expected
+
+
+@pytest.mark.parametrize("start", [None, 0, 6, 12])
+def test_a_choice_that_is_decided_stays_with_all_errors_within_their_margins(start):
+    rng, n_decided = np.random.default_rng(0), 0
+    for errors in valleys():
+        found, _ = searched(errors, WALK, start)
+        margins = rng.uniform(0, 0.01, N)
+        if undecided(found, margins, WALK, start) is not None:
+            continue
+        n_decided += 1
+        for _ in range(5):
+            others = np.array(errors) * (1.0 + margins * rng.uniform(-1, 1, N))
+            assert searched(others, WALK, start)[0].position == found.position
+    assert n_decided >= 20
+
+
 # ---- few samples: all of them are looked at ---------------------------------------------------
 
 
@@ -245,7 +283,8 @@ def blurred():
 def test_the_chosen_lambda_alone_is_solved_to_the_gap_asked_for(blurred):
     grams, y = blurred
     seen = []
-    learned = learn_kernel(grams, y, criterion="rkda", tol=1e-10, callback=seen.append)
+    options = {"criterion": "rkda", "solver": "newton", "tol": 1e-10}
+    learned = learn_kernel(grams, y, **options, callback=seen.append)
     assert learned.gap <= 1e-10
     assert seen == learned.history
     last = {(p.stage, p.regularization): p.gap for p in seen}
@@ -255,6 +294,72 @@ def test_the_chosen_lambda_alone_is_solved_to_the_gap_asked_for(blurred):
     assert seen[-1].regularization == learned.regularization
     assert seen[-1].gap == learned.gap
     assert learned.n_iter == sum(progress.iteration > 0 for progress in seen)
+
+
+@pytest.mark.parametrize(
+    ("name", "weighted"),
+    [("synthetic", False), ("synthetic", True), ("waveform", False), ("satimage", False)],
+)
+def test_tiles_take_the_lambda_and_the_weights_of_the_whole_path(name, weighted, paper_data):
+    """Rough factors and subspaces of other λ: the slow search has neither."""
+    X, y = rows_of(name, 520, paper_data)
+    X = X + 100.0  # far from the origin
+    counts = np.random.default_rng(0).integers(1, 4, len(y)).astype(float)
+    known = SampleWeights(counts) if weighted else None
+    target = ClassTarget.from_labels(y, known)
+    slow = WeightLearner(
+        DenseBank(grams_of(X), sample_weights=known),
+        target,
+        make_request(criterion="rkda", solver="newton", regularization=1.0, tol=1e-9),
+    )
+    errors = [slow.error(lam) for lam in DEFAULT_REGULARIZATIONS]
+    expected, _ = slow.found[DEFAULT_REGULARIZATIONS[best_of_all(errors)]]
+    bank = TiledBank(
+        [kernel.resolve(X) for kernel in rbf_ladder(6)], X, sample_weights=known, n_threads=1
+    )
+    learned = learn(bank, target, make_request(criterion="rkda", tol=1e-9))
+    assert learned.regularization == expected.regularization
+    assert learned.gap <= 1e-9
+    assert learned.objective == pytest.approx(expected.objective, rel=1e-8)
+    np.testing.assert_allclose(learned.weights, expected.weights, atol=1e-4)
+    for lam, error in learned.leave_one_out.items():
+        assert error == pytest.approx(slow.found[lam][1], rel=2e-3)
+
+
+def test_a_lambda_that_does_not_win_is_factored_in_single_precision(monkeypatch):
+    """One factor of double precision per round of the best λ, however many λ are tried."""
+    system = import_module("discernel.bank.system")
+    made = []
+
+    class Counted(system.Cholesky):
+        def __init__(self, matrix):
+            made.append((len(matrix), matrix.dtype))
+            super().__init__(matrix)
+
+    monkeypatch.setattr(system, "Cholesky", Counted)
+    X, y = make_classification(700, 8, n_informative=5, n_classes=3, class_sep=0.6, random_state=1)
+    bank = TiledBank([kernel.resolve(X) for kernel in rbf_ladder(6)], X)
+    learned = learn(bank, ClassTarget.from_labels(y), make_request(criterion="rkda"))
+    assert len(learned.leave_one_out) >= 3
+    assert made.count((700, np.float64)) <= 1
+    assert made.count((700, np.float32)) <= 2 * len(learned.leave_one_out) + 1
+
+
+def test_errors_near_the_limit_are_learned_to_the_gap_asked_for(blurred, monkeypatch):
+    """With a margin so large that nothing is decided, every λ is refined, each once."""
+    grams, y = blurred
+    options = {"criterion": "rkda", "solver": "newton", "tol": 1e-10}
+    plain = learn_kernel(grams, y, **options)
+    monkeypatch.setattr(import_module("discernel.learn.learn"), "_MARGIN", 50.0)
+    seen = []
+    learned = learn_kernel(grams, y, **options, callback=seen.append)
+    last = {}
+    for progress in seen:
+        last[progress.regularization] = progress.gap
+    assert all(gap <= 1e-10 for gap in last.values())
+    assert len({progress.stage for progress in seen}) == 2 * len(learned.leave_one_out)
+    assert learned.regularization == plain.regularization
+    np.testing.assert_allclose(learned.weights, plain.weights, atol=1e-6)
 
 
 def test_the_errors_are_those_of_all_samples(blurred):

@@ -22,6 +22,7 @@ class Perturbed(System):
 
     def __init__(self, system, error, direction):
         self._system, self._error, self._direction = system, error, direction
+        self.tol = error
 
     def solve(self, right):
         exact = self._system.solve(right)

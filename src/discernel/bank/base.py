@@ -152,7 +152,7 @@ class Matrices(ABC):
                 "give a positive regularization."
             )
 
-    def rough_system(self, weights: FloatArray, ridge: float) -> System:
+    def rough_system(self, weights: FloatArray, ridge: float | FloatArray) -> System:
         """Return `system` with at least three digits, in single precision if that is faster."""
         diagonal = np.full(self.n_samples, ridge)
         return self.workspace.system(weights, diagonal, self.tols[1], self._new_system)
@@ -175,13 +175,17 @@ class Matrices(ABC):
         return lambda ridge: self._factored(copied, ridge)
 
     def _factored(
-        self, fill: Callable[[FloatArray], FloatArray], ridge: float | FloatArray, tol: float = 0.0
+        self,
+        fill: Callable[[FloatArray], FloatArray],
+        ridge: float | FloatArray,
+        tol: float = 0.0,
+        product: Callable[[FloatArray], FloatArray] | None = None,
     ) -> System:
         """Return the system of a matrix that ``fill`` writes to shared memory."""
         null = None if np.any(ridge) else self.row_weights.roots
         return self.workspace.lend(
             self.n_samples,
-            lambda memory: CholeskySystem(lambda: fill(memory), ridge, null, tol),
+            lambda memory: CholeskySystem(lambda: fill(memory), ridge, null, tol, product),
         )
 
     def _without_workspace(self) -> Self:
@@ -269,8 +273,8 @@ class WithIdentity(Matrices):
     def system(self, weights: FloatArray, ridge: float | FloatArray) -> System:
         return self._others.system(weights[1:], ridge + weights[0] / self.total)
 
-    def rough_system(self, weights: FloatArray, ridge: float) -> System:
-        return self._others.rough_system(weights[1:], float(ridge + weights[0] / self.total))
+    def rough_system(self, weights: FloatArray, ridge: float | FloatArray) -> System:
+        return self._others.rough_system(weights[1:], ridge + weights[0] / self.total)
 
 
 class Bank(Matrices):

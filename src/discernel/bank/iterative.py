@@ -20,7 +20,6 @@ from discernel.arrays import FloatArray, matmul, memory_limit
 from discernel.bank.conjugate import PartialFactor, Solved, solve_refined
 from discernel.bank.system import System, WoodburySystem
 from discernel.bank.tiled import Threads, TiledBank
-from discernel.bank.tiles import around_one
 from discernel.exceptions import ConvergenceWarning, InvalidInputError, NumericalError
 
 #: The rank of the preconditioner is n_rows / 16, between 512 and 2000; it then costs about a pass.
@@ -260,15 +259,6 @@ class IterativeBank(TiledBank):
     has_matrices: ClassVar[bool] = False
 
     # ---- the combined kernel -----------------------------------------------------------------
-
-    def combined_product(
-        self, weights: FloatArray, vectors: FloatArray, engine: Threads | None = None
-    ) -> FloatArray:
-        """Return Σ w_i K_i V in one pass, in double precision or by a `single_engine`."""
-        engine = self._engine if engine is None else engine
-        columns, lengths = around_one(self._centered_vectors(vectors))
-        found = engine.product(columns, factors=weights * self.scales)[0]
-        return self._centered_products(found.astype(np.float64) * lengths)
 
     def single_engine(self, weights: FloatArray) -> Threads | None:
         """Return the engine of single precision, or None if it is slower or not accurate."""

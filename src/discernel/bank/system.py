@@ -91,6 +91,9 @@ class CholeskySystem(System):
         orthogonal to r. A fit with an intercept uses no others, and is the limit of λ → 0.
     tol : float, default=0
         Relative residual due to the precision of the matrix.
+    product : callable, optional
+        From V to Σ w_i K_i V in double precision, for the residuals of a matrix of single
+        precision.
 
     Notes
     -----
@@ -104,8 +107,9 @@ class CholeskySystem(System):
         ridge: float | FloatArray,
         null: FloatArray | None = None,
         tol: float = 0.0,
+        product: Callable[[FloatArray], FloatArray] | None = None,
     ) -> None:
-        self.tol, matrix = tol, make()
+        self.tol, self._ridge, self._product, matrix = tol, ridge, product, make()
         if null is not None:
             self._factor = _factor_across(matrix, null)
         else:
@@ -115,6 +119,13 @@ class CholeskySystem(System):
     def solve(self, right: FloatArray) -> FloatArray:
         # Also for single precision, because certificates are summed in double precision.
         return np.asarray(self._factor.solve(right), dtype=np.float64)
+
+    def solve_residual(self, right: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+        found = self.solve(right)
+        if self._product is None:
+            return found, None
+        ridge = np.broadcast_to(self._ridge, len(found))
+        return found, right - ridge[:, None] * found - self._product(found)
 
     def inverse_diagonal(self) -> FloatArray:
         return self._inverse_diagonal

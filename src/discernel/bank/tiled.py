@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -27,7 +28,7 @@ from discernel.bank.base import Bank
 from discernel.bank.exact import DenseBank, ExactBank
 from discernel.bank.grams import check_grams, gram_stack
 from discernel.bank.system import System
-from discernel.bank.tiles import Centered, Engine, Found, Tile, TilePass
+from discernel.bank.tiles import Centered, Engine, Found, Tile, TilePass, around_one
 from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.evaluate import KernelSet
@@ -300,6 +301,15 @@ class TiledBank(ExactBank):
 
     # ---- systems and parts -------------------------------------------------------------------
 
+    def combined_product(
+        self, weights: FloatArray, vectors: FloatArray, engine: Threads | None = None
+    ) -> FloatArray:
+        """Return Σ w_i K_i V in one pass, in double precision or by a `single_engine`."""
+        engine = self._engine if engine is None else engine
+        columns, lengths = around_one(self._centered_vectors(vectors))
+        found = engine.product(columns, factors=weights * self.scales)[0]
+        return self._centered_products(found.astype(np.float64) * lengths)
+
     def _new_system(self, weights: FloatArray, diagonal: FloatArray, tol: float) -> System:
         n, plain = self.n_samples, self._without_workspace()
 
@@ -309,7 +319,7 @@ class TiledBank(ExactBank):
 
         if tol > 0 and diagonal.min() >= _SINGLE_RIDGE:
             with suppress(NumericalError):  # its digits were too few
-                return self._factored(fill, diagonal, tol)
+                return self._factored(fill, diagonal, tol, partial(plain.combined_product, weights))
         return super()._new_system(weights, diagonal, 0.0)
 
     def subset(self, rows: NDArray[np.intp]) -> Bank:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -20,7 +20,13 @@ from discernel.exceptions import (
 )
 from discernel.learn.request import Request, faster_solver
 from discernel.programs.base import draw_part
-from discernel.programs.lambdas import WALK, LambdaSearch, lambda_grid, search_lambda
+from discernel.programs.lambdas import (
+    WALK,
+    LambdaSearch,
+    lambda_grid,
+    search_lambda,
+    undecided,
+)
 from discernel.programs.simplex import normalize
 from discernel.programs.solution import (
     LearnedKernel,
@@ -29,6 +35,7 @@ from discernel.programs.solution import (
     Solver,
     Status,
     StoppedError,
+    Subspace,
     Task,
 )
 from discernel.progress.deadline import is_late, must_stop_learning
@@ -43,9 +50,11 @@ _MANY = 1000
 #: problems of 569 to 4,000 samples, 3.3 λ on average were then tried on all samples, and the chosen
 #: λ was the same as for the whole path.
 _PART_SAMPLES = 300, 1500
-#: The tolerances for weights of a part of the samples, and for the comparison of λ on all samples.
-#: From the weights of a part, one round of `Galerkin` mostly reaches a gap of 1e-5.
+#: The tolerance for weights of a part of the samples, and for the comparison of λ.
 _ROUGH_TOL, _SCORED_TOL = 1e-3, 1e-4
+#: The relative error of a leave-one-out error is about at most this times the square root of the
+#: gap of the weights, as measured on six data sets with five λ each.
+_MARGIN = 0.1
 
 
 def learn(bank: Bank, target: Target, request: Request) -> LearnedKernel:
@@ -102,8 +111,8 @@ def _learn_without_ridge(bank: Bank, target: Target, request: Request) -> Learne
 def _learn_by_leave_one_out(bank: Bank, target: Target, request: Request) -> LearnedKernel:
     """Learn weights for some λ of the default path, and return those of the best λ.
 
-    With many samples, the search starts from the best λ of a part of them, and only the weights of
-    the best λ are learned to full accuracy.
+    With many samples, the search starts from the best λ of a part of them. Weights are learned to
+    full accuracy only for the best λ, and where the choice of λ may depend on it.
     """
     part, n, grid = None, target.n_samples, DEFAULT_REGULARIZATIONS
     if n > request.few:
@@ -120,33 +129,23 @@ def _learn_by_leave_one_out(bank: Bank, target: Target, request: Request) -> Lea
             factor = float(np.sqrt(n / part.bank.n_samples))
 
             def start(lam: float) -> FloatArray:
-                return small.solve(factor * lam, small.nearest(factor * lam)).weights
+                return small.follow(factor * lam).weights
 
-            scored = replace(request, tol=max(request.tol, _SCORED_TOL))
-            learner = WeightLearner(bank, target, scored, len(grid), start)
-    search = search_lambda(grid, learner.error, WALK, first)
-    best = next(one for one, _ in learner.found if one.regularization == search.regularization)
-    more = []
-    if best.gap is not None and best.gap > request.tol and learner.request.tol > request.tol:
-        if is_late():
-            best = replace(best, status=Status.OUT_OF_TIME)
-        else:
-            best = learner.solve(best.regularization, best.weights[bank.kept], request.tol)
-            more = [best]
-    return _chosen(learner, search, best, more)
+            learner = WeightLearner(bank, target, request, len(grid), start, _SCORED_TOL)
+    search = learner.search(grid, first)
+    lam, (best, _) = search.regularization, learner.found[search.regularization]
+    if learner.is_rough(lam):
+        best = replace(best, status=Status.OUT_OF_TIME) if is_late() else learner.refine(lam)
+    return _chosen(learner, search, best)
 
 
-def _chosen(
-    learner: WeightLearner, search: LambdaSearch, best: LearnedKernel, more: list[LearnedKernel]
-) -> LearnedKernel:
+def _chosen(learner: WeightLearner, search: LambdaSearch, best: LearnedKernel) -> LearnedKernel:
     """Return the best learned kernel, with iterations and errors of the whole search."""
-    solved = [*(learned for learned, _ in learner.found), *more]
-    falling = sorted(learner.found, key=lambda found: -found[0].regularization)
     return replace(
         best,
-        n_iter=sum(learned.n_iter for learned in solved),
-        history=[progress for learned in solved for progress in learned.history],
-        leave_one_out={learned.regularization: error for learned, error in falling},
+        n_iter=sum(learned.n_iter for learned in learner.solved),
+        history=[progress for learned in learner.solved for progress in learned.history],
+        leave_one_out={lam: learner.found[lam][1] for lam in sorted(learner.found, reverse=True)},
         regularization_at_limit=search.at_limit,
     )
 
@@ -161,13 +160,17 @@ class WeightLearner:
     n_stages : int, default=1
         The number of λ of the path, for progress reports.
     start : callable, optional
-        Returns initial weights for a λ. By default `error` starts from the weights of the nearest
+        Returns initial weights for a λ. By default `follow` starts from the weights of the nearest
         λ so far.
+    scored_tol : float, default=0
+        Tolerance of the gap for the comparison of λ, if larger than that of the request.
 
     Attributes
     ----------
-    found : list of tuple of LearnedKernel and float
-        The learned kernels and errors of all calls of `error`, in order.
+    found : dict of float to tuple of LearnedKernel and float
+        The learned kernel and the error of every λ that `error` was called with.
+    solved : list of LearnedKernel
+        All learned kernels, in order.
     """
 
     def __init__(
@@ -177,14 +180,23 @@ class WeightLearner:
         request: Request,
         n_stages: int = 1,
         start: Callable[[float], FloatArray] | None = None,
+        scored_tol: float = 0.0,
     ) -> None:
         self.bank, self.target, self.request = bank, target, request
         self._n_stages, self._start = n_stages, start
+        self._scored_tol = max(scored_tol, request.tol)
         self._systems: Callable[[FloatArray], System] | None = None
-        self.found: list[tuple[LearnedKernel, float]] = []
+        self._subspaces: dict[float, Subspace] = {}
+        self._refined: set[float] = set()
+        self.found: dict[float, tuple[LearnedKernel, float]] = {}
+        self.solved: list[LearnedKernel] = []
 
     def solve(
-        self, lam: float | None, init: FloatArray | None = None, tol: float | None = None
+        self,
+        lam: float | None,
+        init: FloatArray | None = None,
+        tol: float | None = None,
+        subspace: Subspace | None = None,
     ) -> LearnedKernel:
         """Learn the weights for one λ, or jointly with λ.
 
@@ -196,6 +208,8 @@ class WeightLearner:
             Initial weights. By default, with many samples, the weights of a part of them.
         tol : float, optional
             Tolerance of the gap; by default that of the request.
+        subspace : Subspace, optional
+            Where the solver searched for another λ.
         """
         request, tol = self.request, self.request.tol if tol is None else tol
         if init is None:
@@ -211,20 +225,24 @@ class WeightLearner:
             iteration: int, value: float, gap: float | None, weights: FloatArray, /, **where: int
         ) -> None:
             n_active, objective = int(np.count_nonzero(weights)), program.objective(value)
-            where = {"stage": len(self.found), "n_stages": self._n_stages, **where}
+            where = {"stage": len(self.solved), "n_stages": self._n_stages, **where}
             progress = Progress(iteration, objective, gap, n_active, lam, **where)
             history.append(progress)
             if request.callback is not None:
                 request.callback(progress)
             _stop_in_time(program, tol, progress, value, weights)
 
-        task = Task(tol, request.max_iter, init, monitor, request.random_state, request.few)
+        options = (request.random_state, request.few, subspace)
+        task = Task(tol, request.max_iter, init, monitor, *options)
         try:
             solution = solver.solve(program, task)
         except StoppedError as stopped:
             solution = cast(Solution, stopped.solution)  # set by `_stop_in_time`
         _check_solution(solution, program, solver)
-        return self._learned(program, solver, solution, lam, history)
+        if lam is not None and solution.subspace is not None:
+            self._subspaces[lam] = solution.subspace
+        self.solved.append(self._learned(program, solver, solution, lam, history))
+        return self.solved[-1]
 
     def _coarse_start(self, lam: float | None) -> FloatArray | None:
         """Return the optimum of a quarter of the samples as initial weights; None for few samples.
@@ -287,32 +305,82 @@ class WeightLearner:
 
         The error is infinite after the deadline, except for the first λ.
         """
+        if lam in self.found:
+            return self.found[lam][1]
         if self.found and is_late():
             return np.inf
-        criterion, target = self.request.criterion, self.target
-        is_apart = criterion.regularization_is == "apart"
-        if self.found and is_apart:  # the weights are the same for all λ
-            learned = replace(self.found[0][0], regularization=lam, n_iter=0, history=[])
-        else:
-            start = self.nearest if self._start is None else self._start
-            learned = self.solve(lam, start(lam))
-        weights, ridge = learned.weights[self.bank.kept], criterion.sample_ridge(target, lam)
-        if is_apart:
-            self._systems = self._systems or self.bank.systems(weights)
+        if self.found and self.request.criterion.regularization_is == "apart":
+            known, _ = next(iter(self.found.values()))  # the weights are the same for all λ
+            return self._scored(replace(known, regularization=lam, n_iter=0, history=[]))
+        return self._scored(self.follow(lam))
+
+    def follow(self, lam: float) -> LearnedKernel:
+        """Learn the weights for the comparison of a λ with others, from the nearest λ so far."""
+        near = min(self._subspaces, key=lambda known: abs(np.log(known / lam)), default=None)
+        if near is not None:
+            return self.solve(lam, self._nearest(lam), self._scored_tol, self._subspaces[near])
+        start = self._nearest if self._start is None else self._start
+        return self.solve(lam, start(lam), self._scored_tol)
+
+    def _scored(self, learned: LearnedKernel) -> float:
+        """Return the leave-one-out error of a learned kernel, and keep both."""
+        criterion, target, bank = self.request.criterion, self.target, self.bank
+        lam, weights = learned.regularization, learned.weights[bank.kept]
+        ridge = criterion.sample_ridge(target, lam)
+        if criterion.regularization_is == "apart":
+            self._systems = self._systems or bank.systems(weights)
             system = self._systems(ridge)
+        elif self._scored_tol > self.request.tol and bank.tols[0] == 0:
+            # Errors by a factor of single precision differed by 3e-7. Iterations would stop early.
+            system = bank.rough_system(weights, ridge)
         else:  # mostly the last system of the solver, which is cached
-            system = self.bank.system(weights, ridge)
+            system = bank.system(weights, ridge)
         fit = KernelLeastSquares(system, ridge, target.scores, target.sample_weights)
         error = fit.leave_one_out_error()
-        self.found.append((learned, error))
+        self.found[lam] = learned, error
         return error
 
-    def nearest(self, lam: float) -> FloatArray | None:
+    def _nearest(self, lam: float) -> FloatArray | None:
         """Return the weights of the nearest λ so far; None if there is none."""
         if not self.found:
             return None
-        distances = [abs(np.log(learned.regularization / lam)) for learned, _ in self.found]
-        return self.found[int(np.argmin(distances))][0].weights[self.bank.kept]
+        near = min(self.found, key=lambda known: abs(np.log(known / lam)))
+        return self.found[near][0].weights[self.bank.kept]
+
+    # ---- the choice of λ ---------------------------------------------------------------------
+
+    def search(self, grid: Sequence[float], start: int | None) -> LambdaSearch:
+        """Return the λ that `WALK` chooses from a grid.
+
+        Weights are learned to the tolerance for the comparison of λ; to that of the request where
+        the choice may depend on it.
+        """
+        found = search_lambda(grid, self.error, WALK, start)
+        while not is_late():
+            margins = [self._margin(lam) for lam in grid]
+            unsure = undecided(found, margins, WALK, start)
+            if unsure is None:
+                break
+            self._scored(self.refine(grid[unsure]))
+            found = search_lambda(grid, self.error, WALK, start)
+        return found
+
+    def is_rough(self, lam: float) -> bool:
+        """Return whether weights were learned only to the tolerance for the comparison of λ."""
+        if lam not in self.found or lam in self._refined or self._scored_tol <= self.request.tol:
+            return False
+        gap = self.found[lam][0].gap
+        return gap is not None and gap > self.request.tol
+
+    def refine(self, lam: float) -> LearnedKernel:
+        """Learn the weights for a λ again, to the tolerance of the request."""
+        self._refined.add(lam)
+        return self.solve(lam, self.found[lam][0].weights[self.bank.kept])
+
+    def _margin(self, lam: float) -> float:
+        """Return how far the error of a λ may be off, relative to it."""
+        gap = self.found[lam][0].gap if self.is_rough(lam) else 0.0
+        return _MARGIN * min(float(np.sqrt(gap or 0.0)), 1.0)
 
 
 def _is_smooth(request: Request) -> bool:

@@ -283,7 +283,7 @@ def regularization_path(
         learner = WeightLearner(bank, target, request, len(falling))
         for value in falling:
             learner.error(value)
-    learned, errors = zip(*learner.found, strict=True)
+    learned, errors = zip(*(learner.found[value] for value in falling), strict=True)
     return RegularizationPath(
         regularizations=np.array([entry.regularization for entry in learned]),
         weights=np.array([entry.weights for entry in learned]),

@@ -8,8 +8,8 @@ Solvers do not know criteria. They only call methods of the program:
 method              result                                  solvers that need it
 =================== ======================================= ====================================
 ``at``              value, gradient, Hessian and bound      ``newton``, ``silp``, conic solvers
-``restricted``      the program with its dual point in a    ``galerkin``, with ``rough_at`` and
-                    subspace                                ``estimate``
+``restricted``      the program with its dual point in a    ``galerkin``, with ``subspace``,
+                    subspace                                ``rough_at`` and ``estimate``
 ``select``          the program of some of its kernels      ``columns``, with ``dual_ball``
 ``sdp``, ``qcqp``   the paper's conic programs              ``sdp``, ``sdp_approximate``,
                                                             ``qcqp``

@@ -11,10 +11,16 @@ from discernel.arrays import FloatArray, orthonormal, weighted_sum
 from discernel.programs.base import relative_gap
 from discernel.programs.newton import Newton, newton_target
 from discernel.programs.simplex import uniform
-from discernel.programs.solution import Solution, Status, Task
+from discernel.programs.solution import Solution, Status, Subspace, Task
 
 #: The smallest share of a column, outside the subspace so far, for which the column is added.
 _NEW = 1e-10
+#: Tolerance of the gap from which on all systems may be inexact; and the largest tolerance, times
+#: 1000, of minima in a subspace, which cost next to nothing.
+_LOOSE, _MINIMIZED = 1e-4, 1e-5
+#: Rows for every column of a subspace of another λ that is extended. A pass over ten kernels with
+#: n_samples/60 columns costs as much as a factorization.
+_ROWS_A_COLUMN = 100
 #: Number of rounds without a smaller gap after which the solver stops.
 _PATIENCE = 3
 
@@ -38,6 +44,10 @@ class Galerkin:
     method takes 4 to 9 steps. The restricted criterion is above all earlier tangents, so this
     converges wherever `SILP` does.
 
+    A subspace bounds the criterion for every λ. With the subspace of another λ
+    (`Task.subspace`), the first weights are the minimum of the criterion in this subspace. For
+    neighbouring λ of a path, these weights had gaps from 1e-8 to 5e-3 without any round.
+
     Examples
     --------
     >>> from sklearn.datasets import load_wine
@@ -54,24 +64,31 @@ class Galerkin:
     """
 
     name: ClassVar[str] = "galerkin"
-    needs: ClassVar[tuple[str, ...]] = ("at", "rough_at", "estimate", "restricted")
+    needs: ClassVar[tuple[str, ...]] = ("at", "rough_at", "estimate", "subspace", "restricted")
 
     def solve(self, program: Any, task: Task) -> Solution:
         max_iter = 100 if task.max_iter is None else task.max_iter
         weights = uniform(program.n_weights) if task.init is None else task.init
         best = Solution(weights, np.inf, -np.inf, Status.CONVERGED, 0)
-        bound, least_gap, idle = -np.inf, np.inf, 0
-        basis = np.empty((program.bank.n_samples, 0))
+        bound, least_gap, idle, subspace = -np.inf, np.inf, 0, task.subspace
+        if subspace is not None:
+            weights, bound = _minimum(program, subspace, weights, task.tol)
+        basis = _carried(subspace, program.bank.n_samples)
         for iteration in range(max_iter + 1):
-            if iteration > 0:
-                value, error = program.estimate(weights)
-            if iteration == 0 or relative_gap(value, bound, error) > task.tol:
-                # The first subspace may be inexact: its bound is valid anyway.
-                point = program.rough_at(weights) if iteration == 0 else program.at(weights)
+            # Systems may be inexact for a large gap, and in the first round: bounds are valid
+            # anyway.
+            is_loose = task.tol >= _LOOSE
+            value, error = np.inf, np.inf
+            if iteration > 0 or (subspace is not None and is_loose):
+                value, error = program.estimate(weights, rough=is_loose)
+            if relative_gap(value, bound, error) > task.tol:
+                rough = is_loose or iteration == 0
+                point = program.rough_at(weights) if rough else program.at(weights)
                 value, error, bound = point.value, point.error, max(bound, point.bound)
             found = Solution(weights, value, bound, Status.CONVERGED, iteration, error=error)
             known = replace(best, bound=bound, n_iter=iteration)
             best = min(found, known, key=lambda solution: solution.gap)
+            best = replace(best, subspace=subspace)
             task.monitor(iteration, best.value, best.gap, best.weights)
             if best.gap <= task.tol:
                 return best
@@ -82,10 +99,26 @@ class Galerkin:
             if iteration < max_iter:
                 basis = _extended(basis, point)
                 del point  # frees the memory of its factorization
-                inner = Task(1e-3 * task.tol, init=weights)
-                model = Newton().solve(program.restricted(basis), inner)
-                weights, bound = model.weights, max(bound, model.bound)
+                subspace = program.subspace(basis)
+                weights, least = _minimum(program, subspace, weights, task.tol)
+                bound = max(bound, least)
         return replace(best, status=Status.MAX_ITERATIONS)
+
+
+def _minimum(
+    program: Any, subspace: Subspace, init: FloatArray, tol: float
+) -> tuple[FloatArray, float]:
+    """Return the weights that minimize the criterion in a subspace, and their bound."""
+    tol = 1e-3 * min(tol, _MINIMIZED)
+    model = Newton().solve(program.restricted(subspace), Task(tol, init=init))
+    return model.weights, model.bound
+
+
+def _carried(subspace: Subspace | None, n_samples: int) -> FloatArray:
+    """Return the basis that is extended: that of another λ unless it is large, or an empty one."""
+    if subspace is None or subspace.basis.shape[1] * _ROWS_A_COLUMN > n_samples:
+        return np.empty((n_samples, 0))
+    return subspace.basis
 
 
 def _extended(basis: FloatArray, point: Any) -> FloatArray:

@@ -141,6 +141,43 @@ def search_lambda(
     return LambdaSearch(grid, min(here, taken), losses)
 
 
+def undecided(
+    search: LambdaSearch, margins: Sequence[float], rule: Rule = LEAST, start: int | None = None
+) -> int | None:
+    """Return the most uncertain of the losses that the choice depends on; None if there is none.
+
+    The choice depends on a loss if another λ might be chosen, or another loss be needed, when this
+    loss is off by its margin and all others by theirs to the other side.
+
+    Parameters
+    ----------
+    search : LambdaSearch
+        The result of `search_lambda` with this rule and start.
+    margins : sequence of float
+        The largest relative error of the loss of each λ of the grid.
+    rule, start
+        As in `search_lambda`.
+    """
+
+    def is_same(position: int, sign: float) -> bool:
+        known = {
+            search.grid[i]: loss * (1.0 + (sign if i == position else -sign) * margins[i])
+            for i, loss in search.losses.items()
+        }
+        try:
+            other = search_lambda(search.grid, known.__getitem__, rule, start)
+            return other.position == search.position
+        except KeyError:  # the loss of another λ would be needed
+            return False
+
+    unsure = [
+        position
+        for position in search.losses
+        if margins[position] > 0 and not (is_same(position, 1.0) and is_same(position, -1.0))
+    ]
+    return max(unsure, key=lambda position: margins[position], default=None)
+
+
 def lambda_grid(largest: float, smallest: float, per_decade: int = 2) -> tuple[float, ...]:
     """Return values of λ in decreasing order, from base-10 logarithms of both ends.
 

@@ -45,6 +45,7 @@ from discernel.exceptions import InvalidInputError, check_number
 from discernel.programs.base import ConicModel, ConvexProgram, Criterion, Point, Split
 from discernel.programs.screening import DualBall
 from discernel.programs.simplex import beside_identity, uniform
+from discernel.programs.solution import Subspace
 from discernel.targets import Target
 
 #: Rounding error of a factorization, relative to its matrix: about a hundred times machine
@@ -150,19 +151,23 @@ class RKDAProgram(ConvexProgram):
         """
         return self._point(self, weights, rough=True)
 
-    def estimate(self, weights: FloatArray) -> tuple[float, float]:
+    def estimate(self, weights: FloatArray, *, rough: bool = False) -> tuple[float, float]:
         """Return the value without a pass over the kernels, and a bound of its error.
 
         The value is ⟨T, B⟩, so errors of B enter linearly, not squared as in `at`. Because of
         rounding, B solves a system with N + E, which changes the value by ⟨B, EB⟩. If the residual
-        is known, the value is that of `at`.
+        is known, the value is that of `at`. With ``rough``, the factorization may be in single
+        precision, as in `rough_at`; the residual is then known from one pass over the kernels with
+        positive weight.
         """
-        dual, residual = self.bank.system(weights, self.ridge).solve_residual(self.scores)
+        make = self.bank.rough_system if rough else self.bank.system
+        system = make(weights, self.ridge)
+        dual, residual = system.solve_residual(self.scores)
         norm, noise = inner(dual, dual), float(weights @ self.bank.rounding)
         value = inner(self.scores, dual)
         if residual is not None:
             value += inner(dual, residual)  # 2⟨T, B⟩ − ⟨B, NB⟩
-        if self.ridge <= noise:
+        if self.ridge <= noise or (residual is None and system.tol > 0):
             return self.scale * value, np.inf
         if residual is None:
             error = (_FACTORISATION * (1.0 + self.ridge) + noise) * norm + self.product_error(norm)
@@ -193,19 +198,28 @@ class RKDAProgram(ConvexProgram):
         """Return a bound of the rounding error of ⟨T, B⟩, from ‖B‖²."""
         return _SUM * float(np.sqrt(inner(self.scores, self.scores) * norm))
 
-    def restricted(self, basis: FloatArray) -> Self:
-        """Return the criterion with B in a subspace, which is a lower bound of this criterion.
+    def subspace(self, basis: FloatArray) -> Subspace:
+        """Return the subspace of an orthonormal basis, for `restricted`: a pass over the kernels.
 
         Parameters
         ----------
         basis : ndarray of shape (n_samples, n_columns)
-            S, an orthonormal basis of the subspace.
+            S.
         """
         matrices = self.bank.compressed(basis)
-        matrices = 0.5 * (matrices + matrices.transpose(0, 2, 1))
+        return Subspace(basis, 0.5 * (matrices + matrices.transpose(0, 2, 1)))
+
+    def restricted(self, subspace: Subspace) -> Self:
+        """Return the criterion with B in a subspace, which is a lower bound of this criterion.
+
+        Parameters
+        ----------
+        subspace : Subspace
+            The subspace; it may come from the program of another λ.
+        """
         model = copy.copy(self)
-        model.bank = StoredMatrices(matrices, self.bank.rounding)
-        model.scores = matmul(basis.T, self.scores)
+        model.bank = StoredMatrices(subspace.matrices, self.bank.rounding)
+        model.scores = matmul(subspace.basis.T, self.scores)
         return model
 
     def lower_bound(
@@ -432,8 +446,8 @@ class ShrunkRKDAProgram(RKDAProgram):
         away = weights - 1.0 / len(weights)
         return 0.5 * self.strength * float(away @ away)
 
-    def estimate(self, weights: FloatArray) -> tuple[float, float]:
-        value, error = super().estimate(weights)
+    def estimate(self, weights: FloatArray, *, rough: bool = False) -> tuple[float, float]:
+        value, error = super().estimate(weights, rough=rough)
         return value + self.pull(weights), error
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -115,6 +115,21 @@ def silent(*_: Any, **__: Any) -> None:
     """Ignore progress."""
 
 
+class Subspace(NamedTuple):
+    """A subspace of dual points, in which `Galerkin` searches. It does not depend on λ.
+
+    Attributes
+    ----------
+    basis : ndarray of shape (n_samples, n_columns)
+        S, orthonormal.
+    matrices : ndarray of shape (n_kernels, n_columns, n_columns)
+        Every SᵀK_iS.
+    """
+
+    basis: FloatArray
+    matrices: FloatArray
+
+
 @dataclass(frozen=True)
 class Task:
     """The options of one run of a solver.
@@ -133,6 +148,9 @@ class Task:
         Seed of random subsets; None means 0.
     few : int
         Up to this many samples, a search uses all of them.
+    subspace : Subspace or None
+        The `Solution.subspace` of the same kernels and target with another λ. A solver that needs
+        none ignores it.
     """
 
     tol: float
@@ -141,6 +159,7 @@ class Task:
     monitor: Monitor = silent
     random_state: Any = None
     few: int = FEW_SAMPLES
+    subspace: Subspace | None = None
 
 
 class StoppedError(Exception):
@@ -183,6 +202,8 @@ class Solution:
         Whether this λ is the smallest or largest of those considered.
     considered : tuple of Candidate
         The candidates, the chosen one first.
+    subspace : Subspace or None
+        The subspace in which the solver searched last.
     """
 
     weights: FloatArray
@@ -195,6 +216,7 @@ class Solution:
     regularization: float | None = None
     regularization_at_limit: Limit | None = None
     considered: tuple[Candidate, ...] = ()
+    subspace: Subspace | None = None
 
     @classmethod
     def at(cls, point: Point, bound: float, status: Status, n_iter: int) -> Solution:
