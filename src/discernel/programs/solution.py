@@ -157,7 +157,7 @@ class StoppedError(Exception):
         self.solution = solution
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Solution:
     """The result of a solver.
 
@@ -222,7 +222,7 @@ class Solver(Protocol):
         """Return a solution with a gap of at most ``task.tol``, or a status that explains why."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Candidate:
     """One of the combinations of kernels that ``"auto"`` chooses from.
 
@@ -286,7 +286,7 @@ class Candidate:
         return f"{self.name}: {what} at λ = {self.regularization:.1e}, {n_kernels} kernels{metric}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LearnedKernel:
     """A learned combination of kernels with its certificate.
 
