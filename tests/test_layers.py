@@ -228,6 +228,18 @@ def test_optional_packages_are_not_imported_with_the_package():
     assert out.stdout.strip() == "[]"
 
 
+def test_what_most_programs_do_not_need_is_imported_on_first_use():
+    late = ["bank.distributed", "learn.chunks", "papers.akfd.estimator", "persistence", "rows.open"]
+    code = f"""
+import sys, discernel
+late = ["discernel." + name for name in {late}]
+assert not [name for name in late if name in sys.modules]
+discernel.AKFDClassifier, discernel.open_rows
+assert [name for name in late if name in sys.modules] == [late[2], late[4]]
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_public_names_are_listed_sorted_and_there():
     names = discernel.__all__
     assert len(set(names)) == len(names)

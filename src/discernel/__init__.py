@@ -1,5 +1,6 @@
 """discernel: learn the kernel that best separates your classes, in one fit."""
 
+from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +18,13 @@ from discernel.learn import (
     regularization_path,
     reweigh_spectrum,
 )
-from discernel.papers.akfd.estimator import AKFDClassifier
-from discernel.papers.separability.estimator import SeparabilityClassifier
-from discernel.rows.open import open_rows
 from discernel.solvers import Status
 
 if TYPE_CHECKING:
+    from discernel.papers.akfd.estimator import AKFDClassifier
+    from discernel.papers.separability.estimator import SeparabilityClassifier
     from discernel.persistence import load, save, trusted_types
+    from discernel.rows.open import open_rows
 
 __all__ = [
     "AKFDClassifier",
@@ -47,6 +48,16 @@ __all__ = [
 
 __version__ = version("discernel")
 
+#: Modules of names that are imported on first use: most programs need none of them.
+_LATER = {
+    "AKFDClassifier": "discernel.papers.akfd.estimator",
+    "SeparabilityClassifier": "discernel.papers.separability.estimator",
+    "load": "discernel.persistence",
+    "open_rows": "discernel.rows.open",
+    "save": "discernel.persistence",
+    "trusted_types": "discernel.persistence",
+}
+
 #: Modules of names that were in this module in earlier versions.
 _MODULES = {
     "discernel.criteria": "AKFD Alignment Margin Separability",
@@ -60,11 +71,9 @@ _MOVED = {name: module for module, names in _MODULES.items() for name in names.s
 if not TYPE_CHECKING:  # with __getattr__, type checkers would accept any name
 
     def __getattr__(name: str) -> Any:
-        """Import `save`, `load` and `trusted_types` on first use; refuse names that have moved."""
-        if name in ("load", "save", "trusted_types"):  # their module imports all parts of models
-            from discernel import persistence
-
-            return vars(persistence)[name]
+        """Import a name on first use; refuse names that have moved."""
+        if name in _LATER:
+            return vars(import_module(_LATER[name]))[name]
         if name in _MOVED:
             # `from discernel import …` discards the message of an AttributeError.
             raise ImportError(

@@ -92,7 +92,7 @@ class Target(ABC):
         """Return the sorted positions of a random share of the samples, with all classes."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ClassTarget(Target):
     """The classes of a training set.
 
@@ -280,7 +280,7 @@ class ClassTarget(Target):
         return freedom, freedom - weights + lost[codes] - own
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RegressionTarget(Target):
     """Numbers to predict: one or several columns that share one kernel.
 
@@ -339,7 +339,7 @@ class RegressionTarget(Target):
         return np.unique(np.concatenate([chosen, *ends]))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LabelsTarget(Target):
     """Label sets: each sample has any number of labels, and all labels share one kernel.
 

@@ -60,7 +60,7 @@ def squared_distances(X: Any, Z: Any | None = None) -> FloatArray:
     return np.asarray(euclidean_distances(X, Z, squared=True), dtype=np.float64)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ShiftedRows:
     """Dense rows x − o, each followed by 1 and ‖x − o‖²: all that squared distances need of them.
 

@@ -25,7 +25,7 @@ from discernel.exceptions import InvalidInputError
 _LEAST = 1e-30
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SampleWeights:
     """Positive weights of rows.
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from discernel.bank.features import FeatureBank
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Centering:
     """Centring in feature space with the means of the training set."""
 

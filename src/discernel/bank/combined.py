@@ -16,7 +16,7 @@ from discernel.kernels.features import FeatureMap
 from discernel.kernels.weighted import WeightedKernels
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CombinedKernel:
     """Σ c_i k_i between new rows and the training rows, centred as on the training set.
 
@@ -78,7 +78,7 @@ class CombinedKernel:
         return {name: value for name, value in self.__dict__.items() if name != "_on_device"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CombinedFeatures:
     """Features of new rows, centred as on the training set. No training rows are stored.
 

@@ -34,7 +34,7 @@ _FALL = 1e-3
 _NOTHING = 1e-13
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Solved:
     """Solutions of a linear system and their residuals.
 

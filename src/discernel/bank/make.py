@@ -13,7 +13,6 @@ from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank.base import Bank
 from discernel.bank.choice import BankChoice
 from discernel.bank.device import DeviceBank
-from discernel.bank.distributed import DistributedBank
 from discernel.bank.exact import DenseBank
 from discernel.bank.features import FeatureBank
 from discernel.bank.grams import Normalization, check_symmetric, gram_stack
@@ -25,7 +24,6 @@ from discernel.kernels.device import MatrixOnDevice
 
 Kind = Literal["dense", "tiled", "factored", "lowrank", "iterative", "distributed"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-_OF_TILES = {"tiled": TiledBank, "iterative": IterativeBank, "distributed": DistributedBank}
 #: Rows and columns of the tiles in the check of symmetry.
 _TILE = 2**13
 
@@ -69,7 +67,12 @@ def make_bank(
     if kind == "dense":
         trusted = [kernel.trusted for kernel in kernels]
         return DenseBank(gram_stack(kernels, X), kernel_names(kernels), trusted=trusted, **options)
-    return _OF_TILES[kind](kernels, X, cache_bytes=n_bytes, **options)
+    options["cache_bytes"] = n_bytes
+    if kind == "distributed":
+        from discernel.bank.distributed import DistributedBank  # few programs need Dask
+
+        return DistributedBank(kernels, X, **options)
+    return (IterativeBank if kind == "iterative" else TiledBank)(kernels, X, **options)
 
 
 # ---- precomputed matrices --------------------------------------------------------------------

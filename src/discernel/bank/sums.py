@@ -159,7 +159,7 @@ class FeatureSums:
         return self
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SumPass:
     """Pass over chunks that sums features.
 

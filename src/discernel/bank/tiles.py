@@ -70,7 +70,7 @@ class Centered:
         return values
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TilePass:
     """Work that is to be done with all tiles.
 

@@ -34,7 +34,7 @@ DIGITS = 4
 _AT_ONCE = 2**24
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Metric:
     """A scale per column.
 

@@ -29,7 +29,6 @@ from discernel.bank import BankChoice
 from discernel.exceptions import is_word
 from discernel.kernels.make import get_settings, with_settings
 from discernel.learn import Request, make_request
-from discernel.learn.chunks import StreamLearner, errors_with_origin
 from discernel.learn.rows import Learning, learn_rows, rows_vary
 from discernel.learn.stages import FitRun
 from discernel.learn.training import (
@@ -40,7 +39,7 @@ from discernel.learn.training import (
 )
 from discernel.model import Model
 from discernel.plan import parse_duration
-from discernel.rows.chunks import Chunk
+from discernel.rows.chunks import Chunk, errors_with_origin
 from discernel.rows.sources import Source
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -236,13 +235,13 @@ class BaseKernelEstimator(BaseEstimator):
             The fit.
         """
         if self._sums and isinstance(X, Source):
-            return StreamLearner(self, run).fit(X)
+            return run.stream_learner().fit(X)
         training = check_training(self, X, y, sample_weight, **self._y_checks)
         target, *known = self._make_target(training, run.request)
         with run.planned_stage(training) as stage:
             if stage.sums and rows_vary(training.X, training.reader.kernels, run.tables):
                 del training, target, known  # read again, chunk by chunk
-                return StreamLearner(self, run).fit_rows(X, y, sample_weight, planned=True)
+                return run.stream_learner().fit_rows(X, y, sample_weight, planned=True)
             return self._make_model(learn_rows(run, training, target), *known)
 
     def _make_target(self, training: TrainingRows, request: Request) -> tuple[Any, ...]:
@@ -272,7 +271,7 @@ class BaseKernelEstimator(BaseEstimator):
     def _survey_rows(self, X: Any, run: FitRun) -> Any:
         """Return the survey of rows in chunks; None for rows in memory."""
         in_chunks = self._sums and isinstance(X, Source)
-        return StreamLearner(self, run).survey(X) if in_chunks else None
+        return run.stream_learner().survey(X) if in_chunks else None
 
     def _when_fitting(self) -> dict[str, str]:
         """Return the advice in errors of a device during a fit."""

@@ -17,12 +17,10 @@ from discernel.discriminant import ClassHead, Decision, HeldOutScores, fit_discr
 from discernel.estimators.base import BaseKernelEstimator, by_chunks, score_any, view
 from discernel.exceptions import InvalidInputError, check_number, is_count, is_word, unknown_choice
 from discernel.learn import Request, make_request
-from discernel.learn.chunks import StreamLearner
 from discernel.learn.rows import PRIOR_REQUEST, Learning
 from discernel.learn.stages import FitRun
 from discernel.learn.training import TrainingRows
 from discernel.model import Model
-from discernel.rows.open import open_rows
 from discernel.rows.sources import Source
 from discernel.targets import ClassTarget
 
@@ -147,6 +145,8 @@ class BaseKernelDiscriminant(
             )
         if not is_dask(X):
             return X, y, sample_weight
+        from discernel.rows.open import open_rows
+
         source = open_rows(X, y, weights=sample_weight)
         if bank.kind != "distributed":
             return source, None, None
@@ -201,7 +201,7 @@ class BaseKernelDiscriminant(
         X, y, classes, sample_weight = map(on_host, (X, y, classes, sample_weight))
         known = self.model_ if "model_" in vars(self) else None
         device = None if known is None else known.device
-        learner = StreamLearner(self, FitRun(self, device))
+        learner = FitRun(self, device).stream_learner()
         self.model_ = learner.add_rows(known, X, y, sample_weight, classes, forget)
         return self
 

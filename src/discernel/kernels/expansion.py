@@ -17,7 +17,7 @@ from discernel.kernels.terms import Array, Atom, Bases, Key, PreparedRows, Terms
 _BLOCK_ENTRIES = 2**21
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Expansion:
     """Kernel expansion f_c(x) = Σ_j coef_jc k(x, z_j) at rows x, in blocks of rows.
 

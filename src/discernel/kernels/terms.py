@@ -501,7 +501,7 @@ def raise_to(terms: Terms, exponent: int) -> Terms:
 # ---- rows --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PreparedRows:
     """Rows, and what the pairwise matrices of some kernels need of them, computed once.
 

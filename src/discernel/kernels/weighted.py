@@ -29,7 +29,7 @@ _THREADED_ENTRIES = 2**20
 Use = Callable[[slice, slice, FloatArray, Buffers], None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class WeightedKernels:
     """Weighted sum of kernels, Σ c_i k_i, computed in tiles.
 

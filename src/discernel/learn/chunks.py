@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -58,7 +57,7 @@ from discernel.model.importances import (
 from discernel.plan import LEARNED_ON
 from discernel.progress import phase
 from discernel.progress.deadline import check_deadline, must_stop_learning
-from discernel.rows.chunks import Chunk, Place, RowProgress, stack_rows
+from discernel.rows.chunks import Chunk, Place, RowProgress, errors_with_origin, stack_rows
 from discernel.rows.reader import RowReader
 from discernel.rows.sources import ArraySource, Source
 from discernel.targets import ClassTarget
@@ -69,17 +68,6 @@ _MOST_TO_EXPECT_FROM = 1_000
 _START_STRENGTH = 0.5
 #: The part number of rows of `partial_fit`, beyond the parts of all sources.
 _LATER = 2**40
-
-
-@contextmanager
-def errors_with_origin(place: Place) -> Iterator[None]:
-    """Add the origin of the rows to error messages."""
-    try:
-        yield
-    except ValueError as error:
-        raise InvalidInputError(
-            f"{error} These are rows of {place.name}, from row {place.first} on."
-        ) from error
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
 from dataclasses import replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,9 @@ from discernel.progress.deadline import (
     keep_deadline,
 )
 from discernel.targets import ClassTarget, Target
+
+if TYPE_CHECKING:
+    from discernel.learn.chunks import StreamLearner
 
 #: Rows, labels and sample weights; a `Source` contains all three.
 Given = tuple[Any, Any, Any]
@@ -132,6 +135,12 @@ class FitRun:
         self._ran: list[Stage] = []
         #: Measured time of stages divided by their forecast.
         self._ratio = 1.0
+
+    def stream_learner(self) -> StreamLearner:
+        """Return the learner of rows in chunks, whose modules are imported on first use."""
+        from discernel.learn.chunks import StreamLearner
+
+        return StreamLearner(self._estimator, self)
 
     # ---- methods called by a stage -----------------------------------------------------------
 

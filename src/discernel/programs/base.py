@@ -102,7 +102,7 @@ def relative_gap(value: float, bound: float, error: float = 0.0) -> float:
     return float((abs(value - bound) + error) / max(abs(value), 1e-300))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Split:
     """The weights of a program, split into kernel weights and other learned numbers.
 
@@ -157,7 +157,7 @@ class ConvexProgram(Program):
         """Return value, derivatives and bound of the program at some weights."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ConicModel:
     """A program written for CVXPY.
 

@@ -54,7 +54,7 @@ class LeastSquares(Protocol):
         """The sample weights."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LeftOutRows:
     """Leave-one-out fits without each of some training rows.
 

@@ -36,7 +36,7 @@ from discernel.programs.simplex import normalize
 from discernel.targets import Target
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ErrorPoint:
     """A prediction error and its derivatives at some weights and λ.
 
@@ -55,7 +55,7 @@ class ErrorPoint:
     by_regularization: float = 0.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LeaveOneOutProgram(Program):
     """The leave-one-out error as a function of the weights and λ.
 

@@ -176,7 +176,7 @@ class StoppedError(Exception):
         self.solution = solution
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Solution:
     """The result of a solver.
 
@@ -244,7 +244,7 @@ class Solver(Protocol):
         """Return a solution with a gap of at most ``task.tol``, or a status that explains why."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Candidate:
     """One of the combinations of kernels that ``"auto"`` chooses from.
 
@@ -312,7 +312,7 @@ class Candidate:
         return f"{self.name}: {what} at λ = {self.regularization:.1e}, {n_kernels} kernels{metric}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LearnedKernel:
     """A learned combination of kernels with its certificate.
 

@@ -17,7 +17,7 @@ from discernel.programs.solution import Solution, Status, Task
 from discernel.targets import Target
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class KnownWeights(Program):
     """A program with known weights, without anything to optimize."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -185,6 +186,17 @@ def as_weights(weights: Any, name: str) -> FloatArray:
         return np.asarray(weights, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(f"Weights must be numbers. In {name}: {error}.") from error
+
+
+@contextmanager
+def errors_with_origin(place: Place) -> Iterator[None]:
+    """Add the origin of the rows to error messages."""
+    try:
+        yield
+    except ValueError as error:
+        raise InvalidInputError(
+            f"{error} These are rows of {place.name}, from row {place.first} on."
+        ) from error
 
 
 # ---- rows of arrays, sparse matrices and dataframes --------------------------------------------

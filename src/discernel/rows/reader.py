@@ -44,7 +44,7 @@ _MISSING_REFUSED = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RowReader:
     """Checks new rows of the user and converts them to rows for the kernels of a model.
 

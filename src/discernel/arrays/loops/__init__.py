@@ -46,7 +46,7 @@ def digest(folder: Path) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Steps:
     """A sequence of elementwise operations on the pairwise matrices of a group.
 
@@ -62,7 +62,7 @@ class Steps:
     numbers: FloatArray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Factors:
     """Two arrays that a pairwise matrix is computed of, one row for each row of the data."""
 

@@ -257,7 +257,7 @@ def decide(scores: FloatArray) -> NDArray[np.intp]:
     return np.asarray(scores.argmax(axis=1))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AKFDProgram(Program):
     """Eq. (20) on the centred, normalized kernels of a bank.
 

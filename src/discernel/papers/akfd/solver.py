@@ -39,7 +39,7 @@ _Report = Callable[[int, float, FloatArray], None]
 NUS: tuple[float, ...] = tuple((10.0 ** np.arange(-3, 13)).tolist())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Alternation:
     """The result of the alternation.
 

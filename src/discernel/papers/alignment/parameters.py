@@ -48,7 +48,7 @@ _ROUNDING = 1e-12
 _SUFFICIENT = 0.25
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AlignedKernels:
     """Kernels with parameters and weights of maximal alignment with a target.
 

@@ -263,7 +263,7 @@ def critical_factor(alpha: Any) -> float | None:
     return value
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SeparabilityProgram(Program):
     """The scatter of each kernel between and within classes.
 

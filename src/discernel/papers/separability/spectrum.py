@@ -49,7 +49,7 @@ _NOISE = 1e-10
 _CONSTANT = 1e-24
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Labels:
     """The labels of some rows.
 
@@ -138,7 +138,7 @@ def _is_marked(label: Any, unlabelled: Any) -> bool:
     return unlabelled is not None and not isinstance(label, str) and bool(label == unlabelled)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ReweighedSpectrum:
     """A kernel matrix with other eigenvalues: K_μ = Σ μ_r² v_r v_rᵀ, Eq. (2) of [Yeung06]_.
 
