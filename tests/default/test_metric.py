@@ -112,8 +112,10 @@ def test_the_leave_one_out_error_is_that_of_refits(regularization):
     ridge = Ridge(gram.astype(np.float32)[None], scores, weights)
     unit = centered_trace(gram, weights)
     expected = refitted_error(gram / unit, scores, weights, regularization) / scores.size
-    found = ridge.leave_one_out_error(ridge.combined(np.ones(1)), regularization)
+    combined = ridge.combined(np.ones(1))
+    found, coef = ridge.leave_one_out(combined, regularization)
     assert found == pytest.approx(expected, rel=1e-2)
+    np.testing.assert_array_equal(coef, ridge.coef(combined, regularization))
 
 
 def test_best_regularization_stops_where_the_error_grows():
@@ -132,11 +134,8 @@ def test_a_smaller_regularization_must_be_worth_it(gain, position):
         def combined(self, weights):
             return None
 
-        def leave_one_out_error(self, combined, regularization):
-            return (1.0 - gain) ** _LAMBDAS.index(regularization)
-
-        def coef(self, combined, regularization):
-            return regularization
+        def leave_one_out(self, combined, regularization):
+            return (1.0 - gain) ** _LAMBDAS.index(regularization), regularization
 
     assert _fit(FallingRidge(), None) == (_LAMBDAS[position],) * 2
 

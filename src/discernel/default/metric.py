@@ -8,7 +8,6 @@ scale s_l², and fit again. Columns that the fit does not look at fade within a 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -150,7 +149,13 @@ def _squared_gradient(
 def _fit(ridge: Ridge, regularization: float | None) -> tuple[Any, float]:
     """Return the coefficients of a fit, and its λ, chosen by leave-one-out where it is None."""
     combined = ridge.combined(np.ones(1))
-    if regularization is None:
-        error = partial(ridge.leave_one_out_error, combined)
-        regularization = search_lambda(_LAMBDAS, error, _RULE, start=0).regularization
-    return ridge.coef(combined, regularization), regularization
+    if regularization is not None:
+        return ridge.coef(combined, regularization), regularization
+    found: dict[float, Any] = {}
+
+    def error(regularization: float) -> float:
+        value, found[regularization] = ridge.leave_one_out(combined, regularization)
+        return value
+
+    best = search_lambda(_LAMBDAS, error, _RULE, start=0).regularization
+    return found[best], best

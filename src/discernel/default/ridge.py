@@ -70,12 +70,16 @@ class Ridge:
         """Return the predictions for the held-out rows of the fit with a combined kernel."""
         return self._predicted(combined, self._factor(combined, regularization).solve(self._right))
 
-    def leave_one_out_error(self, combined: Any, regularization: float) -> float:
-        """Return the mean square of leave-one-out errors of the fitted rows, times √ω."""
+    def leave_one_out(self, combined: Any, regularization: float) -> tuple[float, Any]:
+        """Return the mean square of leave-one-out errors, times √ω, and the coefficients.
+
+        Of the fitted rows; the coefficients are those of `coef`.
+        """
         factor = self._factor(combined, regularization)
-        coef = as_host(factor.solve(self._right))
+        solved = factor.solve(self._right)
         leverage = factor.inverse_diagonal() - self._share / regularization
-        return float(np.mean((coef / leverage[:, None]) ** 2))
+        error = float(np.mean((as_host(solved) / leverage[:, None]) ** 2))
+        return error, self._root * solved
 
     def error(self, weights: FloatArray, regularization: float) -> ErrorPoint:
         """Return the sum of squared errors of the held-out rows, times ω, and its gradient."""
