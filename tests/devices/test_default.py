@@ -12,6 +12,8 @@ from discernel.default.likelihood import MarginalLikelihood, learn_likelihood_me
 from discernel.default.menu import MENU
 from discernel.default.metric import learn_metric
 from discernel.default.ridge import Ridge
+from discernel.kernels.columns import column_spreads
+from discernel.kernels.evaluate import KernelSet
 from discernel.targets import ClassTarget
 
 
@@ -86,3 +88,17 @@ def test_the_same_kernels_are_proposed(rows, device):
     assert there.chosen.regularization == here.chosen.regularization
     assert_allclose(there.chosen.weights, here.chosen.weights, atol=2e-2)
     assert there.chosen.error == pytest.approx(here.chosen.error, rel=1e-2)
+
+
+def test_columns_are_taken_as_quantiles_on_a_device_too(rows, device):
+    X, y = np.exp(2.0 * rows[0]), rows[1]
+    target, spreads = ClassTarget.from_labels(y), tuple(column_spreads(X).tolist())
+    here = propose_kernels(X, spreads, target)
+    there = propose_kernels(X, spreads, target, device=device)
+    assert here.chosen.quantiles
+    assert there.chosen.quantiles
+    assert there.curves == here.curves
+    prepared = KernelSet(here.kernels).prepare(X[:50]).on(device)
+    found = dict(KernelSet(here.kernels).matrices(prepared, prepared))
+    for place, kernel in enumerate(here.kernels):
+        assert_allclose(as_host(found[place]), kernel(X[:50]), atol=1e-9)

@@ -14,8 +14,8 @@ from scipy.special import ndtri
 from discernel.arrays import FloatArray
 from discernel.exceptions import InvalidInputError
 
-#: Knots of a curve to normal quantiles. On 28 tables of 500 and of 120 rows, 5, 7 and 9 knots, and
-#: one for every value, gave the same log-loss of held-out rows to 0.5 %.
+#: Even steps of a curve to normal quantiles that have knots. With 5, 7 or 9, or one for every
+#: value, the mean log-loss of held-out rows of 28 tables was the same to 0.5 %.
 _KNOTS = 9
 #: Rows of hardly any weight have no infinite quantile.
 _LEAST_SHARE = 1e-12
@@ -154,7 +154,8 @@ def _quantile_curve(
     steps = np.linspace(quantiles[0], quantiles[-1], _KNOTS)
     above = np.clip(np.searchsorted(quantiles, steps), 1, len(starts) - 1)
     nearer = steps - quantiles[above - 1] < quantiles[above] - steps
-    places = np.unique(above - nearer)
+    # And the neighbours of these two: a piece that ends at one far value has no others in it.
+    places = np.unique([*(above - nearer), 1, len(starts) - 2])
     # As in `column_spreads`: half the range where half of the values are equal.
     own = 0.5 * (quantiles[-1] - quantiles[0])
     if shares.max() < 0.5:
