@@ -1,76 +1,73 @@
 """How fits use the cores: 1 to 16 threads, with compiled loops over tiles and without.
 
-50 columns, ten classes, ten kernels. A unit is one `rbf_kernel` of the rows and one Cholesky
-factorisation, in the same process with the same threads. For every number of rows and threads:
-`rkda` with λ given, and the default, by compiled loops (`discernel.arrays.loops`) and by NumPy
-alone; and one pass over all tiles, a product of a weighted sum of four kernels with 64 vectors, of
-double and of single precision. Wall time and processor time; their ratio is the number of threads
-that were busy. No limit is claimed yet.
+50 columns, ten classes, ten kernels. For every number of rows and threads: one `rbf_kernel` of the
+rows by scikit-learn, one Cholesky factorisation by SciPy, `rkda` with λ given, the default and
+`rkda` with its own λ, by compiled loops (`discernel.arrays.loops`) and by NumPy alone; and one pass
+over all tiles, a product of a weighted sum of four kernels with 64 vectors, of double and of single
+precision. Wall time and processor time; their ratio is the number of threads that were busy. No
+limit is claimed yet.
 
-Every case is a process of its own, because BLAS reads the number of threads when it is loaded.
-``python cores.py --rows 4000 --threads 1 2`` runs some of it; only the whole is recorded. With
-``--breakdown``, where the main thread is, by samples of its stack every 5 ms, the ten functions it
-is in most, without what these call.
+Every combination is a process of its own, because BLAS reads the number of threads when it is
+loaded. Cheap combinations come first, and what does not fit into ``--minutes`` is left out and
+listed. ``python cores.py --rows 4000 --threads 1 2`` runs some of it; only the whole is recorded.
+Standard output ends with a table and one line of JSON with all results.
+
+With ``--profile``, for the largest number of threads with compiled loops: wall time and busy
+threads in every phase of a fit, and the functions in which the main thread spends its time. What
+waits in ``acquire`` waits for tiles that other threads compute.
 """
 
 from __future__ import annotations
 
 import argparse
+import cProfile
 import json
 import os
+import pstats
 import subprocess
 import sys
-import threading
 import time
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from bench import work as bench
 from common import write_record
+from sklearn.metrics.pairwise import rbf_kernel
 
 from discernel import MultipleKernelDiscriminant
 from discernel.arrays.loops import SWITCH, compiled_loops
 from discernel.bank.iterative import IterativeBank
 from discernel.kernels import rbf_ladder
+from discernel.progress import reporter
 
-ROWS, THREADS = (4000, 10_000, 20_000), (1, 2, 4, 8, 16)
-CASES = "rkda", "default"
-#: Seconds between samples of the stack, and functions that are shown.
-SAMPLED, SHOWN = 0.005, 10
+ROWS, THREADS, MINUTES = (4000, 10_000, 20_000), (1, 2, 4, 8, 16), 8.0
+#: What is fitted, in this order, and the columns of the table.
+FITS = "rkda given", "default", "rkda path"
+COLUMNS = "gram", "cholesky", "pass double", "pass single", *FITS
+#: Growth of the cost with rows and threads, and its factor without compiled loops, by which
+#: combinations are ordered.
+ROW_POWER, THREAD_POWER, INTERPRETED = 2.6, 0.7, 1.5
+#: Functions of a profile that are shown, by the time in themselves and by that of all they call.
+SHOWN = 15, 30
 
 
-class Sampler:
-    """What functions of the package the main thread is in, by samples."""
+class Phases:
+    """Wall and processor time of the phases of a fit; the reporter of its progress."""
 
     def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
-        self._done = threading.Event()
-        self._main = threading.main_thread().ident
-        self._thread = threading.Thread(target=self._sample, daemon=True)
+        self.found: dict[str, dict[str, float]] = {}
+        self._phase, self._since = "starting", (time.perf_counter(), time.process_time())
 
-    def __enter__(self) -> Sampler:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        self._thread.join()
-
-    def _sample(self) -> None:
-        while not self._done.wait(SAMPLED):
-            frame = sys._current_frames().get(self._main or 0)
-            while frame is not None and "discernel" not in frame.f_code.co_filename:
-                frame = frame.f_back
-            if frame is not None:
-                file = frame.f_code.co_filename.rpartition("discernel/")[2]
-                self.counts[f"{file}:{frame.f_code.co_name}"] += 1
-
-    def shares(self) -> dict[str, float]:
-        """Return the share of the samples in the most frequent functions."""
-        total = max(1, self.counts.total())
-        return {name: round(n / total, 3) for name, n in self.counts.most_common(SHOWN)}
+    def enter(self, phase: str) -> None:
+        """End the current phase, and begin another one."""
+        now = time.perf_counter(), time.process_time()
+        spent = self.found.setdefault(self._phase, {"wall": 0.0, "processor": 0.0})
+        spent["wall"] += now[0] - self._since[0]
+        spent["processor"] += now[1] - self._since[1]
+        self._phase, self._since = phase, now
 
 
 def timed(work: Callable[[], Any]) -> dict[str, float]:
@@ -80,102 +77,179 @@ def timed(work: Callable[[], Any]) -> dict[str, float]:
     return {"wall": time.perf_counter() - wall, "processor": time.process_time() - processor}
 
 
-def measure_pass(X: np.ndarray) -> dict[str, float]:
-    """Return the seconds of a pass over all tiles, the least of three."""
+def fit(case: str, X: np.ndarray, y: np.ndarray) -> None:
+    """Fit one of `FITS`."""
+    if case == "default":
+        MultipleKernelDiscriminant().fit(X, y)
+    else:
+        bench.fit(X, y, rbf_ladder(10), bench.REGULARIZATION if case == "rkda given" else "loo")
+
+
+def profiled(work: Callable[[], Any]) -> dict[str, Any]:
+    """Return the times of some work, those of its phases, and a profile of the main thread."""
+    phases, profile = Phases(), cProfile.Profile()
+    token = reporter._ACTIVE.set(phases)  # type: ignore[arg-type]
+    try:
+        found: dict[str, Any] = timed(lambda: profile.runcall(work))
+    finally:
+        phases.enter("end")
+        reporter._ACTIVE.reset(token)
+    functions = pstats.Stats(profile).stats  # type: ignore[attr-defined]
+    named = [(name_of(*where), *spent[:4]) for where, spent in functions.items()]
+    own = sorted(named, key=lambda one: -one[3])[: SHOWN[0]]
+    ours = [one for one in named if one[0].startswith("discernel")]
+    calling = sorted(ours, key=lambda one: -one[4])[: SHOWN[1]]
+    return found | {
+        "phases": phases.found,
+        "own": {f"{name} ({calls})": spent for name, calls, _, spent, _ in own},
+        "calling": {f"{name} ({calls})": spent for name, calls, _, _, spent in calling},
+    }
+
+
+def name_of(file: str, line: int, function: str) -> str:
+    """Return the name of a function with its file, as short as is clear."""
+    parts = Path(file).parts
+    if "discernel" in parts:
+        place = len(parts) - 1 - parts[::-1].index("discernel")
+        return f"{'/'.join(parts[place:])}:{line} {function}"
+    return f"{Path(file).name} {function}" if line else function
+
+
+def measure(n_rows: int, cases: list[str], profile: bool) -> Iterator[dict[str, Any]]:
+    """Yield what this process, with its threads and loops, takes for some rows: one by one."""
+    X, y = bench.rows(n_rows, n_classes=10, n_features=50)
+    bench.unit(X[:1000])  # the first call of a library is slower
+    fit("rkda given", X[:600], y[:600])
+    grams = [rbf_kernel(X)]
+    yield {"gram": timed(lambda: rbf_kernel(X))}
+    yield {"cholesky": timed(lambda: bench.cholesky(grams.pop()))}
+    yield from measure_passes(X)
+    for case in cases:
+        work = profiled if profile else timed
+        yield {case: work(lambda case=case: fit(case, X, y))}
+
+
+def measure_passes(X: np.ndarray) -> Iterator[dict[str, Any]]:
+    """Yield the times of a pass over all tiles, the least of three."""
     bank = IterativeBank([kernel.resolve(X) for kernel in rbf_ladder(10)], X)
     weights = np.zeros(bank.n_kernels)
     weights[[2, 4, 5, 7]] = 0.25
     V = np.random.default_rng(0).standard_normal((len(X), 64))
-    single = bank.single_engine(weights)
-    engines = {"double": None, "single": single}
-    return {
-        name: min(
-            timed(lambda e=engine: bank.combined_product(weights, V, e))["wall"] for _ in range(3)
-        )
-        for name, engine in engines.items()
-    }
+    for name, engine in (("double", None), ("single", bank.single_engine(weights))):
+        passes = [
+            timed(lambda e=engine: bank.combined_product(weights, V, e))  # type: ignore[misc]
+            for _ in range(3)
+        ]
+        yield {f"pass {name}": min(passes, key=lambda one: one["wall"])}
 
 
-def measure(n_rows: int, cases: list[str], breakdown: bool) -> dict[str, Any]:
-    """Return what this process, with its threads and loops, takes for some rows."""
-    X, y = bench.rows(n_rows, n_classes=10, n_features=50)
-    bench.unit(X[:1000])  # the first call of a library is slower
-    units = [timed(lambda: bench.unit(X))]
-    found: dict[str, Any] = {"pass": measure_pass(X)}
-    for case in cases:
-        with Sampler() as sampler:
-            found[case] = timed(
-                lambda case=case: (
-                    bench.fit(X, y, rbf_ladder(10))
-                    if case == "rkda"
-                    else MultipleKernelDiscriminant().fit(X, y)
-                )
-            )
-        if breakdown:
-            found[case]["shares"] = sampler.shares()
-        units.append(timed(lambda: bench.unit(X)))
-    unit = float(np.mean([each["wall"] for each in units]))
-    for case in cases:
-        found[case]["units"] = found[case]["wall"] / unit
-        found[case]["busy"] = found[case]["processor"] / found[case]["wall"]
-    return {"unit": unit, "compiled": compiled_loops() is not None, **found}
+# ---- processes ---------------------------------------------------------------------------------
 
 
-def run(n_rows: int, n_threads: int, compiled: bool, options: argparse.Namespace) -> dict[str, Any]:
-    """Measure in a process of its own, with so many threads."""
+def run(
+    n_rows: int, n_threads: int, compiled: bool, options: argparse.Namespace, seconds: float
+) -> dict[str, Any]:
+    """Measure in a process of its own, with so many threads, and return what is done in time."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
     environment = os.environ | dict.fromkeys(names, str(n_threads)) | {SWITCH: str(int(compiled))}
-    command = [
-        sys.executable,
-        __file__,
-        "--child",
-        "--rows",
-        str(n_rows),
-        "--cases",
-        *options.cases,
-    ]
-    command += ["--breakdown"] if options.breakdown else []
-    out = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
-    return {"rows": n_rows, "threads": n_threads, **json.loads(out.stdout.splitlines()[-1])}
+    command = [sys.executable, __file__, "--child", "--rows", str(n_rows)]
+    command += ["--cases", *options.cases]
+    if options.profile and compiled and n_threads == max(options.threads):
+        command.append("--profile")
+    done = {"rows": n_rows, "threads": n_threads, "compiled": compiled}
+    try:
+        out = subprocess.run(
+            command, env=environment, check=True, stdout=subprocess.PIPE, timeout=seconds
+        ).stdout
+    except subprocess.TimeoutExpired as late:
+        out = late.stdout or b""
+    for line in out.decode().splitlines():
+        if line.startswith("{") and line.endswith("}"):
+            done |= json.loads(line)
+    return done
 
 
-def show(found: dict[str, Any], cases: list[str]) -> None:
-    """Print one line of a measurement, and where its time went."""
-    how = "compiled" if found["compiled"] else "NumPy"
-    passes = "  ".join(f"{name} {seconds:.3f} s" for name, seconds in found["pass"].items())
-    words = [f"{found['rows']:6} rows {found['threads']:2} threads {how:8}  pass {passes}"]
-    for case in cases:
-        part = found[case]
-        words.append(
-            f"{case} {part['wall']:.2f} s = {part['units']:.1f} units, {part['busy']:.1f} busy"
+def combinations(options: argparse.Namespace) -> list[tuple[int, int, bool]]:
+    """Return rows, threads and loops, the cheapest first."""
+    loops = (True, False) if compiled_loops() is not None else (False,)
+
+    def cost(one: tuple[int, int, bool]) -> float:
+        n_rows, n_threads, compiled = one
+        return float(
+            n_rows**ROW_POWER / n_threads**THREAD_POWER * (1.0 if compiled else INTERPRETED)
         )
-    print("  ".join(words), flush=True)
-    for case in cases:
-        for name, share in found[case].get("shares", {}).items():
-            print(f"       {case} {share:6.1%} {name}")
+
+    return sorted(product(options.rows, options.threads, loops), key=cost)
+
+
+# ---- what is shown -----------------------------------------------------------------------------
+
+
+def show_profile(found: dict[str, Any]) -> None:
+    """Print phases and profile of the fits of one process."""
+    for case in FITS:
+        part = found.get(case, {})
+        if "phases" not in part:
+            continue
+        print(f"\n{case}, {found['rows']} rows, {found['threads']} threads: {part['wall']:.2f} s")
+        for phase, spent in part["phases"].items():
+            busy = spent["processor"] / max(spent["wall"], 1e-9)
+            print(f"  {spent['wall']:8.2f} s {busy:5.1f} threads busy  {phase}")
+        for title in ("own", "calling"):
+            print(f"  {'in the function itself' if title == 'own' else 'with all that it calls'}")
+            for name, seconds in part[title].items():
+                print(f"  {seconds:8.2f} s  {name}")
+    sys.stdout.flush()
+
+
+def table(results: list[dict[str, Any]]) -> str:
+    """Return seconds, and busy threads, of all measurements, by rows, loops and threads."""
+    lines = ["  ".join(["   rows loops    threads", *(f"{name:>15}" for name in COLUMNS)])]
+    for one in sorted(results, key=lambda one: (one["rows"], not one["compiled"], one["threads"])):
+        how = "compiled" if one["compiled"] else "NumPy"
+        cells = [f"{one['rows']:7} {how:8} {one['threads']:7}"]
+        for name in COLUMNS:
+            spent = one.get(name)
+            cell = "-"
+            if spent is not None:
+                cell = f"{spent['wall']:.3f} ({spent['processor'] / spent['wall']:.1f})"
+            cells.append(f"{cell:>15}")
+        lines.append("  ".join(cells))
+    return "\n".join([*lines, "Seconds, and in parentheses the threads that were busy."])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", type=int, nargs="+", default=list(ROWS))
     parser.add_argument("--threads", type=int, nargs="+", default=list(THREADS))
-    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
-    parser.add_argument("--breakdown", action="store_true")
+    parser.add_argument("--cases", nargs="+", choices=FITS, default=list(FITS))
+    parser.add_argument("--minutes", type=float, default=MINUTES, help="of the whole run")
+    parser.add_argument("--profile", action="store_true")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        print(json.dumps(measure(options.rows[0], options.cases, options.breakdown)))
+        for found in measure(options.rows[0], options.cases, options.profile):
+            print(json.dumps(found), flush=True)
         return
     if compiled_loops() is None:
-        sys.exit("The loops are not compiled: python hatch_build.py, in the root of the clone.")
-    results = []
-    for n_rows in options.rows:
-        for n_threads in options.threads:
-            for compiled in (True, False):
-                results.append(run(n_rows, n_threads, compiled, options))
-                show(results[-1], options.cases)
-    if (options.rows, options.threads, options.cases) == (list(ROWS), list(THREADS), list(CASES)):
-        write_record("cores", results, kernels=10, columns=50, classes=10)
+        print("Only NumPy: compile the loops by python hatch_build.py, in the root of the clone.")
+    end, results, left_out = time.perf_counter() + 60.0 * options.minutes, [], []
+    for one in combinations(options):
+        left = end - time.perf_counter()
+        found = run(*one, options, left) if left > 0 else {}
+        if not all(case in found for case in options.cases):
+            left_out.append(one)
+        if "gram" in found:
+            results.append(found)
+            print(table(results[-1:]).splitlines()[1], flush=True)
+            show_profile(found)
+    print("\n" + table(results))
+    if left_out:
+        print("Left out, wholly or in part (rows, threads, compiled):", *left_out)
+    print(json.dumps(results), flush=True)
+    if (options.rows, options.threads, options.cases) == (list(ROWS), list(THREADS), list(FITS)):
+        settings = {"kernels": 10, "columns": 50, "classes": 10, "minutes": options.minutes}
+        write_record("cores", results, left_out=[list(one) for one in left_out], **settings)
 
 
 if __name__ == "__main__":

@@ -3,19 +3,28 @@
 import os
 import subprocess
 import sys
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from importlib import import_module
 
 import numpy as np
 import pytest
 
+from discernel import MultipleKernelDiscriminant
 from discernel.arrays import (
     Cholesky,
+    in_threads,
     larger_tiles,
     n_cores,
     rows_for_threads,
     self_product_less,
 )
 from discernel.arrays.machine import SharedLimit
+from discernel.bank import TiledBank
+from discernel.default.choose import each
+from discernel.kernels import RBF, Kernel
 
 
 @pytest.mark.parametrize("n", [1, 5, 127, 128, 129, 300])
@@ -210,6 +219,74 @@ def test_threads_are_no_more_than_the_environment_allows(monkeypatch, said, foun
     if said is not None:
         monkeypatch.setenv("OMP_NUM_THREADS", said)
     assert n_cores() == found
+
+
+@dataclass(frozen=True)
+class Watched(Kernel):
+    """x·z, which keeps the names of the threads that compute it."""
+
+    names: set = field(hash=False, compare=False)
+
+    def __call__(self, X, Z=None):
+        self.names.add(threading.current_thread().name)
+        time.sleep(1e-3)  # other threads get their turn
+        return X @ (X if Z is None else Z).T
+
+
+@pytest.fixture
+def four_cores(monkeypatch):
+    monkeypatch.setattr("joblib.cpu_count", lambda: 4)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+
+
+def test_threads_are_not_multiplied(four_cores):
+    """Banks made outside, or inside, of threads start no others there."""
+    X, V, names = np.random.default_rng(0).standard_normal((80, 2)), np.ones((80, 1)), set()
+    outside = TiledBank([Watched(names)], X, cache_bytes=2**16)
+    names.clear()
+    expected, parts = outside.products(V), [[], []]
+    assert len(names) == 4
+    names.clear()
+
+    def work(_, found):
+        assert n_cores() == 1
+        found.append(threading.current_thread().name)
+        for bank in (outside, TiledBank([Watched(names)], X, cache_bytes=2**16)):
+            np.testing.assert_allclose(bank.products(V), expected, rtol=1e-12)
+
+    in_threads(work, range(6), parts)
+    assert n_cores() == 4
+    assert names == {name for part in parts for name in part}
+    in_threads(lambda *_: parts.append(n_cores()), range(1), [None])
+    assert parts[-1] == 4  # one thread leaves the other cores to its own work
+
+
+def test_default_and_importances_start_no_more_threads_than_the_environment_allows(
+    four_cores, monkeypatch
+):
+    def run(job):
+        return threading.current_thread().name
+
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert set(each(run, range(8))) == {threading.current_thread().name}
+    seen = []
+    importances = import_module("discernel.model.importances")
+
+    def watched(work, jobs, parts):
+        seen.append(len(parts))
+        return in_threads(work, jobs, parts)
+
+    monkeypatch.setattr(importances, "in_threads", watched)
+    monkeypatch.setattr(importances, "_BLOCK_ENTRIES", 64)
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    options = {"criterion": "uniform", "regularization": 0.1}
+    fitted = MultipleKernelDiscriminant([RBF(), RBF(width=3.0)], **options)
+    assert len(fitted.fit(X, X[:, 0] > 0).feature_importances_) == 3
+    assert set(seen) == {1}
+    seen.clear()
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    fitted.fit(X, X[:, 0] > 0).feature_importances_  # noqa: B018
+    assert set(seen) == {3}
 
 
 def test_workers_of_joblib_share_the_cores():

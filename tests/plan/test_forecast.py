@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from discernel.exceptions import InvalidInputError
-from discernel.kernels import RBF, Laplace
+from discernel.kernels import RBF, Laplace, as_kernels
 from discernel.plan import Problem, parse_duration, plan_fit, plan_stage, plan_stages
 from discernel.plan.costs import forecast
 from discernel.plan.speed import Speed, measure_speed
@@ -172,17 +172,43 @@ def test_speed_is_what_the_process_gets_whatever_the_load_average_says(monkeypat
     assert_allclose([busy.product, busy.entry], [quiet.product / 5, quiet.entry * 5])
 
 
+def measured_by(X, *seconds):
+    """Return the speed if measurements take so many seconds: two of products, two of tiles."""
+    # Every measurement looks at the clock twice: before and after.
+    times = iter(np.cumsum(np.column_stack([np.zeros(len(seconds)), seconds]).ravel()))
+    return measure_speed([RBF(width=1.0)], X, clock=lambda: next(times))
+
+
+@pytest.mark.parametrize(
+    ("cores", "together", "in_effect"),
+    [(2, 0.1, 2.0), (2, 0.11, 2 / 1.1), (2, 0.2, 1.0), (2, 9.0, 1.0), (8, 0.1, 8.0), (8, 0.2, 4.0)],
+)
+def test_the_speedup_of_threads_is_measured(monkeypatch, cores, together, in_effect):
+    """One job for each thread: threads that do not wait take the time of one."""
+    monkeypatch.setattr("joblib.cpu_count", lambda: cores)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    X = np.random.default_rng(0).standard_normal((600, 5))
+    speed = measured_by(X, 0.1, 0.1, 0.1, together)
+    assert speed.threads_in_effect() == pytest.approx(in_effect)
+    assert 1.0 <= speed.threads_in_effect(2) <= speed.threads_in_effect()
+
+
+def test_kernels_of_users_and_one_thread_have_no_measured_waiting(monkeypatch):
+    X = np.random.default_rng(0).standard_normal((600, 5))
+    monkeypatch.setattr("joblib.cpu_count", lambda: 1)
+    assert measured_by(X, 0.1, 0.1).waiting == SPEED.waiting
+    monkeypatch.setattr("joblib.cpu_count", lambda: 4)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    theirs = as_kernels(lambda left, right: left @ right.T)
+    assert measure_speed(theirs, X).waiting == SPEED.waiting
+
+
 def test_threads_of_blas_that_wait_for_each_other_are_not_used(monkeypatch):
     monkeypatch.setattr("joblib.cpu_count", lambda: 2)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     X = np.random.default_rng(0).standard_normal((600, 5))
 
-    def measured(all_threads, one_thread):
-        # Every measurement looks at the clock twice: before and after.
-        times = iter(np.cumsum([0.0, all_threads, 0.0, one_thread, 0.0, 0.1]))
-        return measure_speed([RBF(width=1.0)], X, clock=lambda: next(times))
-
-    idle, busy = measured(0.1, 0.19), measured(0.3, 0.2)
+    idle, busy = measured_by(X, 0.1, 0.19, 0.1, 0.1), measured_by(X, 0.3, 0.2, 0.1, 0.1)
     assert idle.blas_threads_pay
     assert not busy.blas_threads_pay
     assert idle.product == pytest.approx(1.9 * idle.single)

@@ -107,9 +107,9 @@ def one_blas_thread() -> Iterator[None]:
 
 
 class _Thread(threading.local):
-    """What a thread is at: inside `in_threads` it starts no others."""
+    """What a thread is at: whether inside `in_threads`, and whether as one of several threads."""
 
-    is_busy = False
+    is_busy = is_one_of_many = False
 
 
 _THREAD = _Thread()
@@ -119,8 +119,11 @@ def n_cores() -> int:
     """Return how many threads this process may keep busy.
 
     The cores of the machine, fewer if a container, an affinity or ``LOKY_MAX_CPU_COUNT`` says so,
-    and no more than ``OMP_NUM_THREADS``, by which joblib divides the cores between its workers.
+    and no more than ``OMP_NUM_THREADS``, by which joblib divides the cores between its workers. One
+    in a thread of `in_threads`, if there are others.
     """
+    if _THREAD.is_one_of_many:
+        return 1
     said = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     most = int(said) if said.isdecimal() and int(said) > 0 else None
     return min(int(joblib.cpu_count()), most or sys.maxsize)
@@ -179,14 +182,20 @@ def in_threads(
 ) -> None:
     """Call ``work(job, part)`` for every job, in one thread per part, each BLAS call in one.
 
+    In one of several threads of another call, this thread does all jobs, with the first part:
+    threads are never multiplied.
+
     Whatever ends it, be it an error in one of the threads or an interrupt, none of them is left
     behind: each ends with the job that it is at.
     """
     waiting = iter(list(jobs))  # an iterator of a list gives each job to one thread only
     stopped, deadline = threading.Event(), active_deadline()
 
+    is_alone = len(parts) == 1 or _THREAD.is_one_of_many
+
     def run(part: Part) -> None:
-        was_busy, _THREAD.is_busy = _THREAD.is_busy, True
+        before = _THREAD.is_busy, _THREAD.is_one_of_many
+        _THREAD.is_busy, _THREAD.is_one_of_many = True, before[1] or not is_alone
         try:
             with keep_deadline(deadline):  # a new thread knows of none
                 for job in waiting:
@@ -198,10 +207,10 @@ def in_threads(
             stopped.set()  # at once, not only when the thread that waits gets to know
             raise
         finally:
-            _THREAD.is_busy = was_busy
+            _THREAD.is_busy, _THREAD.is_one_of_many = before
 
     with one_blas_thread():
-        if len(parts) == 1:
+        if is_alone:
             return run(parts[0])
         threads = ThreadPoolExecutor(len(parts))
         try:

@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-import joblib
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import Device, FloatArray, in_threads, typical_row
+from discernel.arrays import Device, FloatArray, in_threads, n_cores, typical_row
 from discernel.arrays.sample_weights import SampleWeights, effective_number
 from discernel.default.likelihood import learn_likelihood_metric
 from discernel.default.menu import Menu, menu_of
@@ -330,7 +329,7 @@ def each(
 ) -> list[Result]:
     """Return the results of some work for all jobs, in their order.
 
-    In as many threads as there are CPUs; on a device, which does the work of all, one by one.
+    In as many threads as `n_cores` allows; on a device, which does the work of all, one by one.
     """
     if device is not None:
         return [work(job) for job in jobs]
@@ -339,7 +338,7 @@ def each(
     def run(position: int, _: None) -> None:
         results[position] = work(jobs[position])
 
-    in_threads(run, range(len(jobs)), [None] * min(int(joblib.cpu_count()), len(jobs)))
+    in_threads(run, range(len(jobs)), [None] * min(n_cores(), len(jobs)))
     return [results[position] for position in range(len(jobs))]
 
 

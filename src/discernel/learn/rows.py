@@ -137,6 +137,7 @@ class Learning:
             Whether a kernel logistic regression of the classes is fitted too, if possible.
         """
         relearner, proposal, n = self.relearner, self.proposal, self.target.n_samples
+        phase("scoring held-out rows")
         if not relearner.learns:
             return HeldOutScores()
         if proposal is not None and len(proposal.dependent):
@@ -185,6 +186,7 @@ class Learning:
             The rows that importances are taken from; by default all.
         """
         training, bank = self.training, self.bank
+        phase("computing importances")
         importances = self.facts.importances or importances_of(
             training.X, self.kernel, self.coef, training.reader, head, fit, truth, rows
         )

@@ -14,13 +14,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
 
-import joblib
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from discernel.arrays import Buffers, FloatArray, draw_rows, in_threads, is_sparse
+from discernel.arrays import Buffers, FloatArray, draw_rows, in_threads, is_sparse, n_cores
 from discernel.bank import CombinedFeatures, CombinedKernel
 from discernel.kernels import Kernel
 from discernel.kernels.columns import Table
@@ -364,5 +363,5 @@ def _add_changes(
                 out[place, turn, rows] += scores_without(change, coef, left_out, rows)
 
     blocks = slices(slice(0, len(left_out.rows)), max(1, _BLOCK_ENTRIES // len(coef)))
-    n_threads = min(int(joblib.cpu_count()) if part.thread_safe else 1, len(blocks))
+    n_threads = min(n_cores() if part.thread_safe else 1, len(blocks))
     in_threads(work, blocks, [Buffers() for _ in range(n_threads)])

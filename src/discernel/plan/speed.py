@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from discernel.arrays import Buffers, Device, draw_rows, n_cores, n_rows, one_blas_thread
+from discernel.arrays import Device, draw_rows, in_threads, n_cores, n_rows, one_blas_thread
 from discernel.bank.device import is_refined
+from discernel.bank.tiled import CACHE_BYTES, Threads
 from discernel.kernels import Kernel
 from discernel.kernels.evaluate import KernelSet
 from discernel.progress.deadline import Clock
@@ -23,11 +24,14 @@ _ROWS, _ROWS_ON_GPU, _FEW = 600, 4096, 512
 #: and 45 Gflop/s at 1,000, 2,000 and 4,000 rows (products: 48); on two threads: 21, 43, 79 and 94
 #: at 1,000, 2,500, 6,000 and 10,000 rows (products: 228).
 _FACTORING, _HALF_SPEED, _HALF_SPEED_ALONE = 0.8, 4600.0, 200.0
-#: Rows and columns of the measured tile, and of the tile for kernels written by users, whose
-#: entries may take a thousand times as long.
-_TILE, _SMALL_TILE = (256, 512), (32, 64)
-#: Relative waiting time for each further thread, because of Python's global lock.
+#: Rows of the measured tiles, and of those of kernels written by users, whose entries may take a
+#: thousand times as long.
+_TILED_ROWS, _FEW_TILED_ROWS = 768, 48
+#: Relative waiting time for each further thread, if it is not measured: that of NumPy's operations
+#: on tiles, because of Python's global lock.
 _WAITING = 0.12
+#: Seconds of the jobs of each thread, by which waiting is measured.
+_THREADED = 0.005
 #: Speedup of several BLAS threads from which they are used.
 _FASTER = 1.2
 #: Minimum seconds of a measurement. On a busy machine, processes alternate every few milliseconds,
@@ -56,6 +60,8 @@ class Speed:
     blas_threads_pay : bool
         Whether products are faster on several threads. On a busy machine the threads of a
         factorization wait for each other: 2,000 rows took 20 to 50 s, and 6 to 12 s on one thread.
+    waiting : float
+        Time that a thread waits for each other thread, relative to the time of its work.
     """
 
     product: float
@@ -63,11 +69,15 @@ class Speed:
     n_threads: int = 1
     single: float | None = None
     blas_threads_pay: bool = True
+    waiting: float = _WAITING
 
     def threads_in_effect(self, most: float = np.inf) -> float:
-        """Return the speedup by threads: 1.8, 2.9, 4.3 and 5.7 for 2, 4, 8 and 16 threads."""
+        """Return the speedup by threads.
+
+        With the default of ``waiting``, it is 1.8, 2.9, 4.3 and 5.7 for 2, 4, 8 and 16 threads.
+        """
         n_threads = min(most, self.n_threads)
-        return n_threads / (1.0 + _WAITING * (n_threads - 1))
+        return n_threads / (1.0 + self.waiting * (n_threads - 1))
 
     def jobs(self, n_jobs: int) -> float:
         """Return the operations per second of jobs with one thread each."""
@@ -95,19 +105,32 @@ def measure_speed(kernels: Sequence[Kernel], X: Any, *, clock: Clock = time.perf
         with one_blas_thread():
             single = 2.0 * _ROWS**3 / _mean_seconds(multiply, clock)
     pay = product >= _FASTER * single or n_threads == 1
-    # Entries of all kernels together, computed as in banks.
-    kernel_set = KernelSet(kernels)
-    height, width = _SMALL_TILE if kernel_set.direct else _TILE
-    rows = kernel_set.prepare(draw_rows(X, height + width))
-    n = min(n_rows(X), height + width)
-    top, left, buffers = rows[: min(height, n)], rows[max(0, n - width) : n], Buffers()
+    ours = not KernelSet(kernels).direct
+    compute, entries = _tile_pass(kernels, draw_rows(X, _TILED_ROWS if ours else _FEW_TILED_ROWS))
+    alone, waiting = _mean_seconds(compute, clock), _WAITING
+    if n_threads > 1 and ours:
+        n_jobs = n_threads * max(1, int(_THREADED / alone))
+        places = [None] * n_threads
 
-    def compute() -> None:
-        for _, found in kernel_set.matrices(top, left, buffers):
-            found.sum()
+        def compute_in_threads() -> None:
+            in_threads(lambda *_: compute(), range(n_jobs), places)
 
-    entry = _mean_seconds(compute, clock) / (min(height, n) * min(width, n))
-    return Speed(product if pay else single, entry, n_threads, single, pay)
+        together = _mean_seconds(compute_in_threads, clock) / (n_jobs / n_threads)
+        waiting = float(np.clip((together / alone - 1.0) / (n_threads - 1), 0.0, 1.0))
+    return Speed(product if pay else single, alone / entries, n_threads, single, pay, waiting)
+
+
+def _tile_pass(kernels: Sequence[Kernel], X: Any) -> tuple[Callable[[], Any], int]:
+    """Return a function that computes all tiles of some rows, and the number of their entries.
+
+    As in banks, all kernels are computed together and multiplied by a vector; in one thread.
+    """
+    engine, vector = Threads(kernels, X, 1, CACHE_BYTES), np.ones((n_rows(X), 1))
+    entries = sum(
+        (rows.stop - rows.start) * (columns.stop - columns.start)
+        for rows, columns in engine.tiles()
+    )
+    return lambda: engine.product(vector), entries
 
 
 def measure_device(kernels: Sequence[Kernel], X: Any, device: Device) -> Speed:
