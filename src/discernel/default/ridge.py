@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discernel.arrays import Cholesky, Device, DeviceFactor, FloatArray, as_host
+from discernel.arrays.groups import Groups
+from discernel.bank.system import matrix_blocks
 from discernel.programs.loo import ErrorPoint
 
 
@@ -70,10 +72,23 @@ class Ridge:
         """Return the predictions for the held-out rows of the fit with a combined kernel."""
         return self._predicted(combined, self._factor(combined, regularization).solve(self._right))
 
-    def leave_one_out_error(self, combined: Any, regularization: float) -> float:
-        """Return the mean square of leave-one-out errors of the fitted rows, times √ω."""
+    def leave_one_out_error(
+        self, combined: Any, regularization: float, groups: Groups | None = None
+    ) -> float:
+        """Return the mean square of leave-one-out errors of the fitted rows, times √ω.
+
+        Groups of rows are left out together.
+        """
         factor = self._factor(combined, regularization)
         coef = as_host(factor.solve(self._right))
+        if groups is not None:
+            inverse, ones = as_host(factor.inverse()), np.sqrt(self._share / regularization)
+            blocks = matrix_blocks(inverse, groups)
+            parts = [
+                np.linalg.solve(block - ones[rows][:, :, None] * ones[rows][:, None, :], coef[rows])
+                for rows, block in zip(groups.batches, blocks, strict=True)
+            ]
+            return float(sum(np.sum(part**2) for part in parts) / coef.size)
         leverage = factor.inverse_diagonal() - self._share / regularization
         return float(np.mean((coef / leverage[:, None]) ** 2))
 

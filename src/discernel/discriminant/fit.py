@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray
+from discernel.arrays.groups import Groups
 from discernel.arrays.sample_weights import row_weights
 from discernel.criteria import LeastSquares
 from discernel.discriminant.gaussian import (
@@ -70,8 +71,8 @@ class HeldOutScores:
     def of(self, fit: LeastSquares, target: ClassTarget) -> tuple[FloatArray, ClassTarget]:
         """Return the scores that statistics are taken from, and the classes of their rows.
 
-        Classes with fewer than two of the rows are there with all of their rows, for want of
-        better.
+        Classes with fewer than two of the rows, or with rows of fewer than two groups, are there
+        with all of their rows, for want of better.
         """
         if self.scores is not None and self.target is not None:
             return self.scores, self.target
@@ -79,9 +80,28 @@ class HeldOutScores:
             return fit.left_out_scores, target
         if self.scores is not None:
             return self.scores, target.part(self.rows)
-        counts = np.bincount(target.codes[self.rows], minlength=target.n_classes)
-        rows = np.union1d(self.rows, np.flatnonzero((counts < 2)[target.codes]))
+        held = target.part(self.rows).holders
+        rows = np.union1d(self.rows, np.flatnonzero((held < 2)[target.codes]))
         return fit.left_out_scores[rows], target.part(rows)
+
+
+def left_out_words(groups: Groups | None, learned: str | None = None) -> str:
+    """Return a description of leave-one-out predictions, of rows or groups.
+
+    Parameters
+    ----------
+    groups : Groups or None
+        The groups of the rows; None if each row is left out alone.
+    learned : str, optional
+        What was not learned from these rows, such as "metric".
+    """
+    if groups is None:
+        what = "leave-one-out"
+        return (
+            what if learned is None else f"{what} on rows that the {learned} was not learned from"
+        )
+    what = f"leave-one-group-out, {len(groups):,} groups"
+    return what if learned is None else f"{what} that the {learned} was not learned from"
 
 
 def fit_discriminant(
@@ -117,10 +137,11 @@ def fit_discriminant(
     else:
         scores, counted = held_out.of(fit, target)
         scores = scores.copy()
-        # The fit without a row that is a class of its own knows nothing of this class, which would
-        # lie among the others: such rows have the scores of the fit to all.
-        for code in np.flatnonzero(target.counts == 1):
-            scores[counted.codes == code] = fit.fitted[target.codes == code]
+        # The fit without a row, or a group, that is a class of its own knows nothing of this class,
+        # which would lie among the others: such rows have the scores of the fit to all.
+        for code in np.flatnonzero(target.holders == 1):
+            inside, own = counted.codes == code, fit.fitted[target.codes == code]
+            scores[inside] = own if len(own) == inside.sum() else own.mean(axis=0)
         scores = within_reach(scores, target)
         scores = np.where(np.abs(scores) < _INVISIBLE, 0.0, scores)  # rounding errors
         basis = _span(fit, statistics)
@@ -224,8 +245,10 @@ def held_out_likelihoods(
     """
     scores, target = found.training_scores, found.training
     class_scores = np.asarray(found.class_scores)
-    many = target.n_samples >= _MANY_PER_CLASS * target.n_classes
-    folds = deal_folds(scores, target.codes, _FOLDS if many else _FOLDS_OF_FEW)
+    n_held = target.n_samples if target.groups is None else len(target.groups)
+    many = n_held >= _MANY_PER_CLASS * target.n_classes
+    n_folds = _FOLDS if many else _FOLDS_OF_FEW
+    folds = deal_folds(scores, target.codes, n_folds, target.groups)
     predicted = np.full((2, target.n_samples, target.n_classes), -np.inf)
     for fold in np.unique(folds):
         outside, inside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)

@@ -59,7 +59,7 @@ class BaseKernelDiscriminant(
 
     # ---- fitting -----------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
         """Learn the kernel and its discriminant.
 
         Parameters
@@ -79,18 +79,24 @@ class BaseKernelDiscriminant(
             Weights of the rows, at least 0; rows of weight 0 are ignored. Weights are relative:
             their scale changes nothing. Leave-one-out removes a row with its whole weight, and
             intervals use the effective number of rows, (Σω)²/Σω².
+        groups : array-like of shape (n_samples,), optional
+            Labels of groups of rows, such as patients with several rows each. Predictions are for
+            new groups: the rows of a group are held out together, in all folds and leave-one-out
+            errors by which kernels, λ and probabilities are chosen, in ``expected_`` and in the
+            importances. Intervals count groups.
 
         Returns
         -------
         self
             Fitted.
         """
-        return super().fit(X, y, sample_weight)
+        return super().fit(X, y, sample_weight, groups)
 
     def _make_target(self, training: TrainingRows, request: Request) -> tuple[Any, ...]:
         """Return the target without empty classes, the complete target, and the decision."""
         least = 2 if training.absent is None else 1
-        target = ClassTarget.from_labels(training.y, training.weights, least=least)
+        known = training.weights, training.groups
+        target = ClassTarget.from_labels(training.y, *known, least=least)
         given = training.among_given(target, self.class_weight)
         return given.seen, given, self._decide(given, request)
 
@@ -139,21 +145,29 @@ class BaseKernelDiscriminant(
         expected = model.head.expected
         return None if expected is None else float(expected.log_loss)
 
-    def _open_rows(self, X: Any, y: Any, sample_weight: Any, bank: BankChoice) -> tuple[Any, ...]:
-        """Return rows, labels and weights in memory, or a `Source` with all three."""
-        if isinstance(X, Source) and (y is not None or sample_weight is not None):
+    def _open_rows(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, bank: BankChoice
+    ) -> tuple[Any, ...]:
+        """Return rows, labels, weights and groups in memory, or a `Source` with all of them."""
+        given = y, sample_weight, groups
+        if isinstance(X, Source) and any(each is not None for each in given):
             raise InvalidInputError(
-                "A source of rows in chunks contains labels and weights. Got them as arguments of "
-                "fit; pass them, or the names of their columns, to open_rows."
+                "A source of rows in chunks contains labels, weights and groups. Got them as "
+                "arguments of fit; pass them, or the names of their columns, to open_rows."
             )
         if not is_dask(X):
-            return X, y, sample_weight
+            return X, y, sample_weight, groups
+        if groups is not None:
+            raise InvalidInputError(
+                "Rows in chunks must not have groups. Got groups of a Dask collection. Load the "
+                "rows into memory, or leave groups out."
+            )
         source = open_rows(X, y, weights=sample_weight)
         if bank.kind != "distributed":
-            return source, None, None
+            return source, None, None, None
         from discernel.rows.dask import load_chunks
 
-        return load_chunks(source)  # every worker gets all rows
+        return *load_chunks(source), None  # every worker gets all rows
 
     def partial_fit(
         self,

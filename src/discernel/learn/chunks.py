@@ -225,11 +225,17 @@ class StreamLearner:
         X: Any,
         y: Any,
         sample_weight: Any,
+        groups: Any = None,
         classes: Any = None,
         *,
         planned: bool = False,
     ) -> Model:
         """Fit to rows in memory as if they were read in chunks."""
+        if groups is not None:
+            raise InvalidInputError(
+                "Rows in chunks, and features that do not fit into memory, must not have groups. "
+                "Got groups. Raise the memory limit, or take fewer rows or a smaller rank."
+            )
         return self.fit(ArraySource(_table(X), y, sample_weight), classes, planned=planned)
 
     def survey(self, source: Source) -> tuple[SurveyPass, Survey]:
@@ -499,7 +505,7 @@ class StreamLearner:
         now, later = (chunk.part(np.flatnonzero(ready[codes] == each)) for each in (True, False))
         waiting = later if later.n_rows else None
         if model is None or state is None:
-            found = self.fit_rows(now.X, now.y, now.weights, classes)
+            found = self.fit_rows(now.X, now.y, now.weights, classes=classes)
             return replace(found, stream=replace(found.stream, waiting=waiting))
         if not now.n_rows:
             return replace(model, stream=replace(stream, waiting=waiting))

@@ -302,7 +302,8 @@ class WeightLearner:
             system = self._systems(ridge)
         else:  # mostly the last system of the solver, which is cached
             system = self.bank.system(weights, ridge)
-        fit = KernelLeastSquares(system, ridge, target.scores, target.sample_weights)
+        known = target.sample_weights, target.groups
+        fit = KernelLeastSquares(system, ridge, target.scores, *known)
         error = fit.leave_one_out_error()
         self.found.append((learned, error))
         return error
