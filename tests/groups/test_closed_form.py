@@ -151,7 +151,7 @@ def test_fits_without_groups_are_those_of_refits_at_new_rows():
     np.testing.assert_allclose(fit.coef, coef, atol=1e-10)
     for found in (left_out, fit.left_out(rows)):
         for place, row in enumerate(rows):
-            outside = np.flatnonzero(CODES != CODES[row])
+            outside = np.flatnonzero(CODES[row] != CODES)
             expected, intercept = refit(K, ridge, truth, weights, outside)
             own = coef - found.influence.reshape(36, len(rows), 2)[:, place]
             # Without the intercept: differences between new rows.

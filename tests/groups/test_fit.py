@@ -1,4 +1,4 @@
-"""`fit(X, y, groups=...)`: a group is held out as a whole, and what is said of new groups is true."""
+"""`fit(X, y, groups=...)`: groups are held out together, and what is said of new groups is true."""
 
 import numpy as np
 import pytest

@@ -157,17 +157,12 @@ class BaseKernelDiscriminant(
             )
         if not is_dask(X):
             return X, y, sample_weight, groups
-        if groups is not None:
-            raise InvalidInputError(
-                "Rows in chunks must not have groups. Got groups of a Dask collection. Load the "
-                "rows into memory, or leave groups out."
-            )
-        source = open_rows(X, y, weights=sample_weight)
+        source = open_rows(X, y, weights=sample_weight, groups=groups)
         if bank.kind != "distributed":
             return source, None, None, None
         from discernel.rows.dask import load_chunks
 
-        return *load_chunks(source), None  # every worker gets all rows
+        return load_chunks(source)  # every worker gets all rows
 
     def partial_fit(
         self,
@@ -175,6 +170,7 @@ class BaseKernelDiscriminant(
         y: Any,
         classes: Any = None,
         sample_weight: Any = None,
+        groups: Any = None,
         *,
         forget: float = 1.0,
     ) -> Self:
@@ -198,6 +194,9 @@ class BaseKernelDiscriminant(
             are the class frequencies.
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the rows.
+        groups : array-like of shape (n_samples,), optional
+            Labels of groups of rows, as in `fit`, in all calls or in none. Rows of a group may come
+            in several calls.
         forget : float, default=1.0
             Factor for the weights of all rows of earlier calls, above 0 and at most 1.
 
@@ -212,12 +211,13 @@ class BaseKernelDiscriminant(
                 f"class_weight={self.class_weight!r} depends on all rows, which partial_fit does "
                 "not know. Give a dictionary of class to number."
             )
-        check_given(X, y, classes, sample_weight)
-        X, y, classes, sample_weight = map(on_host, (X, y, classes, sample_weight))
+        given = X, y, classes, sample_weight, groups
+        check_given(*given)
+        X, y, classes, sample_weight, groups = map(on_host, given)
         known = self.model_ if "model_" in vars(self) else None
         device = None if known is None else known.device
         learner = StreamLearner(self, FitRun(self, device))
-        self.model_ = learner.add_rows(known, X, y, sample_weight, classes, forget)
+        self.model_ = learner.add_rows(known, X, y, sample_weight, groups, classes, forget)
         return self
 
     def __sklearn_tags__(self) -> Any:

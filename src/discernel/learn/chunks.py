@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from discernel.arrays import FloatArray, blas_threads, is_sparse, n_rows
+from discernel.arrays.groups import make_groups
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import CombinedKernel, TiledBank, Uncentered
 from discernel.bank.sums import Labelled, SumPass, check_room
@@ -33,8 +34,11 @@ from discernel.learn.refine import divide_rows, refine_metric
 from discernel.learn.rows import PRIOR_REQUEST, Learning, learn_rows, rows_vary
 from discernel.learn.stages import FitRun
 from discernel.learn.summed import (
+    FoldedPass,
+    GroupFolds,
     StreamedFit,
     StreamState,
+    add_sums,
     fit_stream,
     statistics_rows,
 )
@@ -197,7 +201,8 @@ class StreamLearner:
         given = survey.drawn
         training = check_training(self.estimator, given.X, given.y, facts=survey.facts)
         survey = replace(survey, sample=replace(given, X=training.X), facts=None)
-        ClassTarget.from_labels(survey.drawn.y)
+        together = None if given.groups is None else make_groups(given.groups)
+        ClassTarget.from_labels(survey.drawn.y, groups=together)
         survey = survey if classes is None else survey.with_classes(classes)
         run, labels, n_drawn = self.run, survey.classes, len(survey.drawn)
         target = survey.target(labels, np.arange(n_drawn))
@@ -212,9 +217,16 @@ class StreamLearner:
             survey = replace(survey, sample=sample)
             prepare = _ChunkReader(known.reader, labels, factors)
             summing = SumPass(features, len(labels), run.device, prepare)
-            sums = source.reduce(summing, self._report(1, survey.n_rows))
+            report, folds, parts = self._report(1, survey.n_rows), None, tuple[Any, ...]()
+            if given.groups is None:
+                sums = source.reduce(summing, report)
+            else:
+                folds = GroupFolds.of(target, given.groups)
+                parts = tuple(source.reduce(FoldedPass(summing, folds), report))
+                sums = add_sums(parts)
             n_seen = source.n_rows or survey.n_rows
-            state = StreamState(survey, surveying, features, sums, labels, factors, n_seen)
+            told = labels, factors, n_seen, folds, parts
+            state = StreamState(survey, surveying, features, sums, *told)
             state.check_same_rows()
             forecast, plan = run.record("stream")
             known = replace(known, facts=replace(known.facts, forecast=forecast, plan=plan))
@@ -231,12 +243,8 @@ class StreamLearner:
         planned: bool = False,
     ) -> Model:
         """Fit to rows in memory as if they were read in chunks."""
-        if groups is not None:
-            raise InvalidInputError(
-                "Rows in chunks, and features that do not fit into memory, must not have groups. "
-                "Got groups. Raise the memory limit, or take fewer rows or a smaller rank."
-            )
-        return self.fit(ArraySource(_table(X), y, sample_weight), classes, planned=planned)
+        source = ArraySource(_table(X), y, sample_weight, groups)
+        return self.fit(source, classes, planned=planned)
 
     def survey(self, source: Source) -> tuple[SurveyPass, Survey]:
         """Make the first pass over all rows; return the pass and its result."""
@@ -316,8 +324,9 @@ class StreamLearner:
         reader, facts, proposal = learning.training.reader, learning.facts, learning.proposal
         facts = replace(facts, bank="stream", low_rank_loss=None)
         learned_rows = learning.relearner.learned_rows
-        few = 2 * (len(sample) - len(learned_rows)) < min(len(learned_rows), _MOST_TO_EXPECT_FROM)
         involved, refined = rows[learned_rows], None
+        n_involved = np.count_nonzero(sample.with_involved(involved).involved)
+        few = 2 * (len(sample) - n_involved) < min(len(learned_rows), _MOST_TO_EXPECT_FROM)
         if proposal is not None:
             refined = self._refined(survey, kernels[0], proposal, X, facts)
         if refined is not None:
@@ -351,7 +360,8 @@ class StreamLearner:
         The result is None if the refined scales are not clearly better.
         """
         sample, parts = survey.drawn, divide_rows(len(survey.drawn))
-        if parts is None or must_stop_learning():
+        # The parts are random rows, which would divide groups.
+        if parts is None or must_stop_learning() or sample.groups is not None:
             return None
         spreads: tuple[float, ...] = given.spreads  # type: ignore[attr-defined]
         fitted, held = (self._target(survey, rows) for rows in parts)
@@ -461,6 +471,7 @@ class StreamLearner:
         X: Any,
         y: Any,
         sample_weight: Any,
+        groups: Any,
         classes: Any,
         forget: float,
     ) -> Model:
@@ -470,8 +481,8 @@ class StreamLearner:
         ----------
         model : Model or None
             The model of the rows so far, if any; a model of a fit in memory is replaced.
-        X, y, sample_weight : array-like
-            Rows, labels and weights.
+        X, y, sample_weight, groups : array-like
+            Rows, labels, weights and groups.
         classes : array-like or None
             All class labels, given with the first rows.
         forget : float
@@ -479,7 +490,7 @@ class StreamLearner:
         """
         model = None if model is None or model.stream is None else model
         stream = Stream() if model is None else model.stream
-        state, given = stream.state, _as_chunk(X, y, sample_weight)
+        state, given = stream.state, _as_chunk(X, y, sample_weight, groups)
         if model is not None:
             classes = model.classes
         elif classes is None:
@@ -488,7 +499,7 @@ class StreamLearner:
                     "The first rows must be of two classes, or all classes must be named. Got rows "
                     f"of class {np.asarray(given.y)[0]!r}. Call partial_fit(X, y, classes=[...])."
                 )
-            return self.fit_rows(X, y, sample_weight)
+            return self.fit_rows(X, y, sample_weight, groups)
         classes = np.unique(np.asarray(classes))
         chunk = self._prepend_waiting(model, given, classes, forget)
         codes = codes_of(np.asarray(chunk.y), classes, "X")
@@ -505,7 +516,7 @@ class StreamLearner:
         now, later = (chunk.part(np.flatnonzero(ready[codes] == each)) for each in (True, False))
         waiting = later if later.n_rows else None
         if model is None or state is None:
-            found = self.fit_rows(now.X, now.y, now.weights, classes=classes)
+            found = self.fit_rows(now.X, now.y, now.weights, now.groups, classes)
             return replace(found, stream=replace(found.stream, waiting=waiting))
         if not now.n_rows:
             return replace(model, stream=replace(stream, waiting=waiting))
@@ -524,6 +535,11 @@ class StreamLearner:
         if waiting is None:
             return given
         codes_of(np.asarray(given.y), classes, "X")
+        if (waiting.groups is None) != (given.groups is None):
+            raise InvalidInputError(
+                "Either all calls of partial_fit have groups, or none. Got some without. Pass "
+                "groups in every call, or in none."
+            )
         weights = [np.ones(c.n_rows) if c.weights is None else c.weights for c in (waiting, given)]
         y = [comparable(np.asarray(chunk.y)) for chunk in (waiting, given)]
         unweighted = waiting.weights is given.weights is None and forget == 1.0
@@ -532,6 +548,9 @@ class StreamLearner:
             X=stack_rows([waiting.X, given.X]),
             y=np.concatenate(y),
             weights=None if unweighted else np.concatenate([forget * weights[0], weights[1]]),
+            groups=None
+            if waiting.groups is None or given.groups is None
+            else np.concatenate([waiting.groups, given.groups]),
         )
 
     def _add_to_sums(
@@ -541,12 +560,17 @@ class StreamLearner:
         chunk = replace(given, place=Place("X", _LATER, state.n_seen))
         prepare = _ChunkReader(model.reader, state.classes, state.factors)
         chunk = prepare.encoded(chunk)
-        rows = prepare.labelled(chunk)
         survey = state.surveying.add(state.survey.decayed(forget), chunk)
         with blas_threads(state.features.rank):
-            summing = SumPass(state.features, len(state.classes), self.run.device)
-            # A copy, because the sums belong to the previous model.
-            sums = summing.add(deepcopy(state.sums).decay(forget), rows)
+            summing = SumPass(state.features, len(state.classes), self.run.device, prepare.labelled)
+            # Copies, because the sums belong to the previous model.
+            if state.folds is None:
+                sums = summing.add(deepcopy(state.sums).decay(forget), chunk)
+            else:
+                known = [deepcopy(part).decay(forget) for part in state.parts]
+                parts = FoldedPass(summing, state.folds).add(known, chunk)
+                state = replace(state, parts=tuple(parts))
+                sums = add_sums(parts)
             n_seen = state.n_seen + chunk.n_rows
             state = replace(state, survey=survey, sums=sums, n_seen=n_seen)
             return self._fit_sums(model, replace(model.stream, state=state, waiting=waiting))
@@ -574,7 +598,8 @@ def _importances(
     counted = fit.held_out.rows if fit.held_out.scores is None else None
     if counted is None or len(counted) < 2:
         counted = every
-    chosen = importance_rows(counted, fit.state.features.rank, reader)
+    n_columns = fit.truth.shape[1] if fit.without else 1
+    chosen = importance_rows(counted, fit.state.features.rank * n_columns, reader)
     rows, labels = X[fit.rows[chosen]], fit.target.codes[chosen]
     left_out = fit.left_out(chosen)
     return Importances(column_importances(kernel, reader, head, rows, fit.coef, left_out, labels))
@@ -586,7 +611,7 @@ def _still_few(state: StreamState) -> bool:
     return bool(2 * np.count_nonzero(~involved) < np.count_nonzero(involved))
 
 
-def _as_chunk(X: Any, y: Any, sample_weight: Any) -> Chunk:
+def _as_chunk(X: Any, y: Any, sample_weight: Any, groups: Any) -> Chunk:
     """Return rows in memory as one chunk, or raise a clear error."""
     X = _table(X)
     if n_rows(X) == 0:
@@ -596,8 +621,8 @@ def _as_chunk(X: Any, y: Any, sample_weight: Any) -> Chunk:
         )
     if y is None:
         raise InvalidInputError("partial_fit needs a label per row. Got y=None.")
-    source = ArraySource(X, y, sample_weight)
-    return Chunk.of(source.X, source.y, source.weights, Place(source.name))
+    source = ArraySource(X, y, sample_weight, groups)
+    return Chunk.of(source.X, source.y, source.weights, Place(source.name), source.groups)
 
 
 def _table(X: Any) -> Any:

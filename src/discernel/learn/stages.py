@@ -293,7 +293,7 @@ class FitRun:
         if self.survey is None or share.left >= 0:
             return whole
         sample, self.survey, self._is_cut = self.survey[1].drawn, None, True
-        return sample.X, sample.y, sample.weights, None
+        return sample.X, sample.y, sample.weights, sample.groups
 
     def _next_stage(self) -> Stage | None:
         """Return the next stage; None if there is no time for another one.
@@ -381,8 +381,9 @@ class FitRun:
             sample, self._n_rows = self.survey[1].drawn, self.survey[1].n_rows
             if self.stage is not None and n >= self._n_rows:
                 return whole
-            rows = self._draw_rows(sample.y, n)
-            return _safe_indexing(sample.X, rows), sample.y[rows], sample.weights[rows], None
+            rows, groups = self._draw_rows(sample.y, n, sample.groups), sample.groups
+            known = sample.y[rows], sample.weights[rows], None if groups is None else groups[rows]
+            return _safe_indexing(sample.X, rows), *known
         X, y, sample_weight, groups = whole
         weights = np.ones(_num_samples(X))
         if sample_weight is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,33 @@ def group_codes(labels: NDArray[Any]) -> NDArray[np.intp]:
             f"Labels of groups must be hashable, such as numbers or text. Python says: {error}"
         ) from error
     return np.array([numbers[label] for label in listed], dtype=np.intp)
+
+
+def group_hashes(labels: NDArray[Any]) -> NDArray[np.int64]:
+    """Return a number for each label of a group, the same in all chunks and on all machines.
+
+    Integers stay as they are, also if they are floats in another chunk; other labels are hashed.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_samples,)
+        Labels as `group_labels` returns them.
+    """
+    if labels.dtype.kind in "iub":
+        return labels.astype(np.int64)
+    if labels.dtype.kind == "f" and (labels == np.round(labels)).all():
+        return labels.astype(np.int64)
+    codes = group_codes(labels)
+    _, first = np.unique(codes, return_index=True)
+    return np.array([_hash(label) for label in labels[first].tolist()], dtype=np.int64)[codes]
+
+
+def _hash(label: Any) -> int:
+    """Return a whole number as it is, and a hash of any other label."""
+    if isinstance(label, (int, float)) and abs(label) < 2**63 and label == int(label):
+        return int(label)
+    text = label if isinstance(label, str) else repr(label)
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), signed=True)
 
 
 def _sort_key(label: Any) -> tuple[str, str]:
