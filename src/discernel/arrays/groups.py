@@ -119,13 +119,14 @@ class Groups:
             fold = folds[group] = np.lexsort([n_rows, overlap])[0]
             filled[fold] += table[group]
             n_rows[fold] += self.sizes[group]
-        return folds[self.numbers]
+        return np.asarray(folds[self.numbers])
 
 
 def _rarest(table: Positions) -> Positions:
     """Return the class of each group with the fewest rows of all groups."""
     rarity = np.argsort(np.argsort(table.sum(axis=0), kind="stable"))
-    return np.argsort(rarity)[np.where(table > 0, rarity, table.shape[1]).min(axis=1)]
+    rarest = np.where(table > 0, rarity, table.shape[1]).min(axis=1)
+    return np.asarray(np.argsort(rarity)[rarest])
 
 
 def random_places(strata: Positions, rng: np.random.RandomState) -> FloatArray:

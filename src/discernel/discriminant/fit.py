@@ -133,7 +133,9 @@ def fit_discriminant(
     elif statistics == "training":
         means = target.means(fit.fitted)
         means[np.abs(means) < _INVISIBLE] = 0.0  # rounding errors of a kernel that is constant
-        found = with_statistics(fit.fitted, target, means, _span(fit, statistics), fit)
+        found = with_statistics(
+            fit.fitted, target, means, _span(fit, statistics, target.effective), fit
+        )
     else:
         scores, counted = held_out.of(fit, target)
         scores = scores.copy()
@@ -144,7 +146,7 @@ def fit_discriminant(
             scores[inside] = own if len(own) == inside.sum() else own.mean(axis=0)
         scores = within_reach(scores, target)
         scores = np.where(np.abs(scores) < _INVISIBLE, 0.0, scores)  # rounding errors
-        basis = _span(fit, statistics)
+        basis = _span(fit, statistics, target.effective)
         found, _ = calibrated(scores, counted, target.class_scores, basis)
         return _with_mixture(found, fit, basis, held_out.logistic)
     return replace(found, dual_coef=fit.coef, intercept=fit.intercept)
@@ -270,7 +272,7 @@ def _links(found: Discriminant, scores: FloatArray, target: ClassTarget) -> list
     return [found.from_scores(link) for link in (found.gaussian, logistic)]
 
 
-def _span(fit: LeastSquares, statistics: Statistics) -> FloatArray | None:
+def _span(fit: LeastSquares, statistics: Statistics, n_held: float) -> FloatArray | None:
     """Return a basis of the directions in which scores of rows vary at all; None for all of them.
 
     A kernel of a rank r below n_classes − 1 has scores of r dimensions, in which those of new rows
@@ -279,7 +281,8 @@ def _span(fit: LeastSquares, statistics: Statistics) -> FloatArray | None:
 
     What counts as none of the scores depends on what uses them. A left-out row is T_i − (T_i −
     F_i)/(1 − h_i), with T the targets, of mean square 1, F the fit and h_i ≥ 1/n_samples: it lies
-    reversed where F is weaker than 1/n_samples; with weights, than 1 over the effective number.
+    reversed where F is weaker than 1/n_samples; with weights or groups, than 1 over the effective
+    number ``n_held``.
     Statistics of the fit itself have no such limit: there, what is left out are rounding errors,
     of about ε/λ, and what is as small as not to be seen in probabilities.
     """
@@ -289,7 +292,7 @@ def _span(fit: LeastSquares, statistics: Statistics) -> FloatArray | None:
     weights = row_weights(fit.sample_weights, len(fitted))
     fitted = weights.scale(weights.center(fitted))
     _, singular, directions = np.linalg.svd(fitted, full_matrices=False)
-    least = _HOPELESS / weights.effective
+    least = _HOPELESS / n_held
     if statistics == "training":
         ridge = float((fit.ridge * weights.values).min())  # without the weights: λ
         least = max(_INVISIBLE, float(np.finfo(np.float64).eps) / ridge)

@@ -201,7 +201,8 @@ class BaseKernelEstimator(BaseEstimator):
             # Arrays of other libraries in CPU memory are processed by NumPy.
             if named != "cpu" and self._computes_on_device:  # "cpu" needs no other library
                 device = elsewhere(found if named is None else Device.named(named))
-            self.model_ = self._fit(*map(on_host, given), device).prepared()
+            X, y, sample_weight, groups = map(on_host, given)
+            self.model_ = self._fit(X, y, sample_weight, groups, device).prepared()
         except BaseException as error:
             devices = (each for each in map(device_of, given) if each is not None)
             failed = device_failure(error, device or next(devices, None), **self._when_fitting())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,13 +33,12 @@ from discernel.learn.refine import divide_rows, refine_metric
 from discernel.learn.rows import PRIOR_REQUEST, Learning, learn_rows, rows_vary
 from discernel.learn.stages import FitRun
 from discernel.learn.summed import (
-    FoldedPass,
     GroupFolds,
     StreamedFit,
     StreamState,
-    add_sums,
     fit_stream,
     statistics_rows,
+    sum_features,
 )
 from discernel.learn.survey import (
     Positions,
@@ -217,13 +215,8 @@ class StreamLearner:
             survey = replace(survey, sample=sample)
             prepare = _ChunkReader(known.reader, labels, factors)
             summing = SumPass(features, len(labels), run.device, prepare)
-            report, folds, parts = self._report(1, survey.n_rows), None, tuple[Any, ...]()
-            if given.groups is None:
-                sums = source.reduce(summing, report)
-            else:
-                folds = GroupFolds.of(target, given.groups)
-                parts = tuple(source.reduce(FoldedPass(summing, folds), report))
-                sums = add_sums(parts)
+            folds = None if given.groups is None else GroupFolds.of(target, given.groups)
+            sums, parts = sum_features(source, summing, folds, self._report(1, survey.n_rows))
             n_seen = source.n_rows or survey.n_rows
             told = labels, factors, n_seen, folds, parts
             state = StreamState(survey, surveying, features, sums, *told)
@@ -563,16 +556,9 @@ class StreamLearner:
         survey = state.surveying.add(state.survey.decayed(forget), chunk)
         with blas_threads(state.features.rank):
             summing = SumPass(state.features, len(state.classes), self.run.device, prepare.labelled)
-            # Copies, because the sums belong to the previous model.
-            if state.folds is None:
-                sums = summing.add(deepcopy(state.sums).decay(forget), chunk)
-            else:
-                known = [deepcopy(part).decay(forget) for part in state.parts]
-                parts = FoldedPass(summing, state.folds).add(known, chunk)
-                state = replace(state, parts=tuple(parts))
-                sums = add_sums(parts)
+            sums, parts = state.with_rows(summing, chunk, forget)
             n_seen = state.n_seen + chunk.n_rows
-            state = replace(state, survey=survey, sums=sums, n_seen=n_seen)
+            state = replace(state, survey=survey, sums=sums, parts=parts, n_seen=n_seen)
             return self._fit_sums(model, replace(model.stream, state=state, waiting=waiting))
 
 

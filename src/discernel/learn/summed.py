@@ -23,7 +23,8 @@ from discernel.learn.survey import Positions, Survey, SurveyPass, chosen_rows, m
 from discernel.programs.lambdas import LambdaSearch, lambda_grid, search_lambda
 from discernel.programs.least_squares import center_left_out
 from discernel.programs.solution import Limit
-from discernel.rows.chunks import Chunk
+from discernel.rows.chunks import Chunk, Report
+from discernel.rows.sources import Source
 from discernel.targets import ClassTarget, deal
 
 #: The number of folds of groups.
@@ -102,6 +103,16 @@ class FoldedPass:
         return [self.summing.merge(*both) for both in zip(state, other, strict=True)]
 
 
+def sum_features(
+    source: Source, summing: SumPass, folds: GroupFolds | None, report: Report
+) -> tuple[FeatureSums, tuple[FeatureSums, ...]]:
+    """Return the sums of features of all rows and, with folds of groups, of each fold."""
+    if folds is None:
+        return source.reduce(summing, report), ()
+    parts: list[FeatureSums] = source.reduce(FoldedPass(summing, folds), report)
+    return add_sums(parts), tuple(parts)
+
+
 def add_sums(parts: Sequence[FeatureSums]) -> FeatureSums:
     """Return the sums of all rows from those of some parts, which are not changed."""
     total = deepcopy(parts[0])
@@ -145,6 +156,19 @@ class StreamState:
     n_seen: int
     folds: GroupFolds | None = None
     parts: tuple[FeatureSums, ...] = ()
+
+    def with_rows(
+        self, summing: SumPass, chunk: Chunk, forget: float
+    ) -> tuple[FeatureSums, tuple[FeatureSums, ...]]:
+        """Return sums of all rows and of folds with more rows, and earlier rows times a factor.
+
+        They are copies, because the sums belong to the previous model.
+        """
+        if self.folds is None:
+            return summing.add(deepcopy(self.sums).decay(forget), chunk), ()
+        known = [deepcopy(part).decay(forget) for part in self.parts]
+        parts = FoldedPass(summing, self.folds).add(known, chunk)
+        return add_sums(parts), tuple(parts)
 
     def check_same_rows(self) -> None:
         """Raise an error if the two passes read different rows."""

@@ -95,7 +95,7 @@ class TrainingRows:
         return check_grams(gram_stack(kernels, self.X), kernel_names(kernels), trusted)
 
     def kept(self, labels: NDArray[Any], rows: NDArray[np.intp] | None) -> KeptRows:
-        """Return labels and positions of the rows that the model keeps for predictions.
+        """Return labels, positions and groups of the rows that the model keeps for predictions.
 
         Parameters
         ----------
@@ -106,7 +106,8 @@ class TrainingRows:
         """
         if rows is None:
             return KeptRows()
-        return KeptRows(labels[rows], rows if self.places is None else self.places[rows])
+        groups = None if self.groups is None else self.groups.codes[rows]
+        return KeptRows(labels[rows], rows if self.places is None else self.places[rows], groups)
 
 
 def check_training(
