@@ -472,7 +472,7 @@ def test_directions_that_the_fit_does_not_span(statistics, lam, weakest, rank):
         fitted=np.column_stack([one, weakest * other]) @ turn + 3.0,
         ridge=np.full(50, lam),
     )
-    basis = _span(fit, statistics)
+    basis = _span(fit, statistics, 50.0)
     if rank == 2:
         assert basis is None
     else:

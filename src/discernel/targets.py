@@ -1,7 +1,8 @@
 """Targets: class labels, numbers or label sets, as columns of numbers to fit.
 
 With sample weights ω, all columns are multiplied by √ω, like the kernel matrices of a bank; see
-`discernel.arrays.sample_weights`.
+`discernel.arrays.sample_weights`. Rows may have groups, which are held out together; see
+`discernel.arrays.groups`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
 from discernel.arrays import FloatArray
-from discernel.arrays.sample_weights import SampleWeights, row_weights
+from discernel.arrays.groups import Groups
+from discernel.arrays.sample_weights import SampleWeights, effective_number, row_weights
 from discernel.exceptions import InvalidInputError
 
 #: Lower limit of the share of a class or variance that remains when one row is left out.
@@ -30,6 +32,8 @@ class Target(ABC):
     kind: ClassVar[str]
     #: Sample weights; None if all are equal.
     sample_weights: SampleWeights | None
+    #: Groups of rows that are held out together; None if each row is held out alone.
+    groups: Groups | None
 
     @property
     @abstractmethod
@@ -75,9 +79,23 @@ class Target(ABC):
         return row_weights(self.sample_weights, self.n_samples)
 
     @property
+    def effective(self) -> float:
+        """The effective number of rows, (Σω)²/Σω², or of groups with the sums of their weights."""
+        weights = self.row_weights.values
+        return effective_number(weights if self.groups is None else self.groups.sums(weights))
+
+    @property
     def truth(self) -> FloatArray:
         """The scores, not multiplied by √ω."""
         return self.row_weights.unscale(self.scores)
+
+    def _of(self, rows: NDArray[np.intp]) -> tuple[SampleWeights | None, Groups | None]:
+        """Return sample weights and groups of some samples."""
+        weights, groups = self.sample_weights, self.groups
+        return (
+            None if weights is None else weights.subset(rows),
+            None if groups is None else groups.subset(rows),
+        )
 
     @abstractmethod
     def subset(self, rows: NDArray[np.intp]) -> Target:
@@ -90,6 +108,13 @@ class Target(ABC):
     @abstractmethod
     def draw(self, share: float, rng: np.random.RandomState) -> NDArray[np.intp]:
         """Return the sorted positions of a random share of the samples, with all classes."""
+
+    def shuffled(self, n_drawn: int, rng: np.random.RandomState) -> NDArray[np.intp]:
+        """Return all samples in a random order, of which the first are drawn; groups together."""
+        if self.groups is None:
+            return rng.permutation(self.n_samples)
+        drawn = self.groups.draw(self.strata, n_drawn, rng)
+        return np.concatenate([drawn, np.setdiff1d(np.arange(self.n_samples), drawn)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,16 +129,24 @@ class ClassTarget(Target):
         The class of each sample as a position in ``classes``.
     sample_weights : SampleWeights, optional
         Sample weights.
+    groups : Groups, optional
+        Groups of rows that are held out together.
     """
 
     classes: NDArray[Any]
     codes: NDArray[np.intp]
     sample_weights: SampleWeights | None = None
+    groups: Groups | None = None
     kind: ClassVar[str] = "classes"
 
     @classmethod
     def from_labels(
-        cls, y: Any, sample_weights: SampleWeights | None = None, *, least: int = 2
+        cls,
+        y: Any,
+        sample_weights: SampleWeights | None = None,
+        groups: Groups | None = None,
+        *,
+        least: int = 2,
     ) -> ClassTarget:
         """Return the target of class labels, or raise an error for fewer classes than ``least``."""
         y = np.asarray(y)
@@ -140,20 +173,27 @@ class ClassTarget(Target):
                 "There must be more samples than classes. Got n_samples = "
                 f"{len(y)} and {len(classes)} classes. Are the labels continuous?"
             )
-        return cls(classes, codes, sample_weights)
+        found = cls(classes, codes, sample_weights, groups)
+        if groups is not None and len(classes) > 1 and (found.holders < 2).all():
+            raise InvalidInputError(
+                "At least one class must be in two groups, so that its rows can be predicted from "
+                f"other groups. Got {len(groups)} groups, and each of the {len(classes)} classes "
+                "in one of them. Are the groups the classes?"
+            )
+        return found
 
     def subset(self, rows: NDArray[np.intp]) -> ClassTarget:
         """Return the target of some samples, without classes that they lack."""
         present, codes = np.unique(self.codes[rows], return_inverse=True)
-        return ClassTarget(self.classes[present], codes, _some(self.sample_weights, rows))
+        return ClassTarget(self.classes[present], codes, *self._of(rows))
 
     def part(self, rows: NDArray[np.intp]) -> ClassTarget:
-        return ClassTarget(self.classes, self.codes[rows], _some(self.sample_weights, rows))
+        return ClassTarget(self.classes, self.codes[rows], *self._of(rows))
 
     def among(self, classes: NDArray[Any]) -> ClassTarget:
         """Return the same samples with a longer list of classes, which contains their own."""
         codes = np.searchsorted(classes, self.classes)[self.codes]
-        return ClassTarget(classes, codes, self.sample_weights)
+        return ClassTarget(classes, codes, self.sample_weights, self.groups)
 
     @property
     def seen(self) -> ClassTarget:
@@ -162,6 +202,9 @@ class ClassTarget(Target):
 
     def draw(self, share: float, rng: np.random.RandomState) -> NDArray[np.intp]:
         """Return the sorted positions of a random share of each class, at least two samples."""
+        if self.groups is not None:
+            n_drawn = _count(share, self.n_samples)
+            return np.sort(self.shuffled(n_drawn, rng)[:n_drawn])
         chosen = [
             rng.permutation(np.flatnonzero(self.codes == code))[: max(2, round(share * count))]
             for code, count in enumerate(self.counts)
@@ -192,6 +235,14 @@ class ClassTarget(Target):
     def counts(self) -> NDArray[np.intp]:
         """The number of samples of each class, of shape (n_classes,)."""
         return np.bincount(self.codes, minlength=self.n_classes)
+
+    @cached_property
+    def holders(self) -> NDArray[np.intp]:
+        """The number of groups that have samples of each class; `counts` without groups."""
+        if self.groups is None:
+            return self.counts
+        held = np.unique(np.column_stack([self.groups.numbers, self.codes]), axis=0)[:, 1]
+        return np.bincount(held, minlength=self.n_classes)
 
     @cached_property
     def sizes(self) -> NDArray[Any]:
@@ -290,14 +341,19 @@ class RegressionTarget(Target):
         The numbers.
     sample_weights : SampleWeights, optional
         Sample weights.
+    groups : Groups, optional
+        Groups of rows that are held out together.
     """
 
     values: FloatArray
     sample_weights: SampleWeights | None = None
+    groups: Groups | None = None
     kind: ClassVar[str] = "numbers to regress on"
 
     @classmethod
-    def from_values(cls, y: Any, sample_weights: SampleWeights | None = None) -> RegressionTarget:
+    def from_values(
+        cls, y: Any, sample_weights: SampleWeights | None = None, groups: Groups | None = None
+    ) -> RegressionTarget:
         """Return the target of numbers, or raise an error if a column is constant."""
         values = np.asarray(y, dtype=np.float64)
         values = values[:, None] if values.ndim == 1 else values
@@ -307,7 +363,7 @@ class RegressionTarget(Target):
                 "Every target must vary over the samples. Got a constant in column "
                 f"{constant[0]} of y. Leave this column out."
             )
-        return cls(values, sample_weights)
+        return cls(values, sample_weights, groups)
 
     @property
     def labels(self) -> FloatArray:
@@ -328,12 +384,12 @@ class RegressionTarget(Target):
 
     def subset(self, rows: NDArray[np.intp]) -> RegressionTarget:
         """Return the target of some samples."""
-        return RegressionTarget(self.values[rows], _some(self.sample_weights, rows))
+        return RegressionTarget(self.values[rows], *self._of(rows))
 
     def draw(self, share: float, rng: np.random.RandomState) -> NDArray[np.intp]:
         """Return the sorted positions of a random share of samples on which all columns vary."""
-        n = max(2, round(share * self.n_samples))
-        chosen = rng.permutation(self.n_samples)[:n]
+        n_drawn = _count(share, self.n_samples)
+        chosen = self.shuffled(n_drawn, rng)[:n_drawn]
         constant = self.values[:, np.ptp(self.values[chosen], axis=0) == 0]
         ends = [constant.argmin(axis=0), constant.argmax(axis=0)]
         return np.unique(np.concatenate([chosen, *ends]))
@@ -349,10 +405,13 @@ class LabelsTarget(Target):
         Whether each sample has each label. Every label varies: some samples have it, others not.
     sample_weights : SampleWeights, optional
         Sample weights.
+    groups : Groups, optional
+        Groups of rows that are held out together.
     """
 
     has: NDArray[np.bool_]
     sample_weights: SampleWeights | None = None
+    groups: Groups | None = None
     kind: ClassVar[str] = "several labels per sample"
 
     @property
@@ -364,7 +423,8 @@ class LabelsTarget(Target):
     def parts(self) -> list[ClassTarget]:
         """One two-class target per label: the samples without and with the label."""
         columns = self.has.T.astype(np.intp)
-        return [ClassTarget(np.arange(2), column, self.sample_weights) for column in columns]
+        known = self.sample_weights, self.groups
+        return [ClassTarget(np.arange(2), column, *known) for column in columns]
 
     @cached_property
     def scores(self) -> FloatArray:
@@ -375,12 +435,13 @@ class LabelsTarget(Target):
         """Return the target of some samples, without labels that are constant on them."""
         has = self.has[rows]
         varies = has.any(axis=0) & ~has.all(axis=0)
-        return LabelsTarget(has[:, varies], _some(self.sample_weights, rows))
+        return LabelsTarget(has[:, varies], *self._of(rows))
 
     def draw(self, share: float, rng: np.random.RandomState) -> NDArray[np.intp]:
         """Return sorted positions of a random share, two samples with and without each label."""
-        order = rng.permutation(self.n_samples)
-        chosen = order[: max(2, round(share * self.n_samples))]
+        n_drawn = _count(share, self.n_samples)
+        order = self.shuffled(n_drawn, rng)
+        chosen = order[:n_drawn]
         shuffled = self.has[order]
         # The first two samples with and without each label: mostly chosen already.
         first = [
@@ -391,12 +452,15 @@ class LabelsTarget(Target):
         return np.unique(np.concatenate([chosen, *first]))
 
 
-def _some(weights: SampleWeights | None, rows: NDArray[np.intp]) -> SampleWeights | None:
-    return None if weights is None else weights.subset(rows)
+def _count(share: float, n: int) -> int:
+    """Return the number of samples of a share, at least two."""
+    return max(2, round(share * n))
 
 
-def deal_folds(keys: FloatArray, codes: NDArray[np.intp], n_folds: int) -> NDArray[np.intp]:
-    """Return the fold of each row, from 0, for random stratified folds.
+def deal_folds(
+    keys: FloatArray, codes: NDArray[np.intp], n_folds: int, groups: Groups | None = None
+) -> NDArray[np.intp]:
+    """Return the fold of each row, from 0, for random stratified folds of rows or groups.
 
     Folds depend neither on the order of the rows nor on the order of the classes.
 
@@ -407,20 +471,25 @@ def deal_folds(keys: FloatArray, codes: NDArray[np.intp], n_folds: int) -> NDArr
     codes : ndarray of int of shape (n_rows,)
         The class of each row.
     n_folds : int
-        The number of folds, at most the number of rows.
+        The number of folds, at most the number of rows or groups.
+    groups : Groups, optional
+        Groups of rows; each is in one fold.
     """
-    order = np.lexsort([*keys.T[::-1], codes])
+    last = [] if groups is None else [groups.codes]  # for rows with the same keys
+    order = np.lexsort([*last, *keys.T[::-1], codes])
     strata = by_appearance(codes[order])
     shuffled = np.argsort(np.random.RandomState(0).permutation(len(order)))
-    folds = np.empty(len(order), dtype=np.intp)
-    folds[order[shuffled]] = deal(strata[shuffled], min(n_folds, len(order)))
+    rows, folds = order[shuffled], np.empty(len(order), dtype=np.intp)
+    folds[rows] = deal(strata[shuffled], n_folds, None if groups is None else groups.subset(rows))
     return folds
 
 
-def deal(strata: NDArray[np.intp], n_folds: int) -> NDArray[np.intp]:
-    """Return the fold of each row: rows sorted by stratum are assigned to folds in turn."""
+def deal(strata: NDArray[np.intp], n_folds: int, groups: Groups | None = None) -> NDArray[np.intp]:
+    """Return the fold of each row: rows, or groups, sorted by stratum go to folds in turn."""
+    if groups is not None:
+        return Groups(by_appearance(groups.codes)).deal(strata, n_folds)
     folds = np.empty(len(strata), dtype=np.intp)
-    folds[np.argsort(strata, kind="stable")] = np.arange(len(strata)) % n_folds
+    folds[np.argsort(strata, kind="stable")] = np.arange(len(strata)) % min(n_folds, len(strata))
     return folds
 
 

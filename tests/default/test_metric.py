@@ -134,7 +134,7 @@ def test_a_smaller_regularization_must_be_worth_it(gain, position):
         def combined(self, weights):
             return None
 
-        def leave_one_out(self, combined, regularization):
+        def leave_one_out(self, combined, regularization, groups):
             return (1.0 - gain) ** _LAMBDAS.index(regularization), regularization
 
     assert _fit(FallingRidge(), None) == (_LAMBDAS[position],) * 2

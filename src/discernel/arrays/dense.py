@@ -118,6 +118,7 @@ class Cholesky:
         potrf = lapack.spotrf if single else lapack.dpotrf
         self._potrs = lapack.spotrs if single else lapack.dpotrs
         self._potri = lapack.spotri if single else lapack.dpotri
+        self._lauum = lapack.slauum if single else lapack.dlauum
         factor, info = potrf(matrix.T, lower=1, clean=1, overwrite_a=1)
         if info != 0:
             raise _not_definite(f"at row {info} of {len(matrix)}")
@@ -154,7 +155,10 @@ class Cholesky:
         About the price of two factorisations.
         """
         check_deadline(2.0 * _operations(self._lower))
-        inverse, _ = self._potri(self._lower, lower=1, overwrite_c=1)
+        if self._is_inverse:  # L⁻ᵀL⁻¹
+            inverse, _ = self._lauum(self._lower, lower=1, overwrite_c=1)
+        else:
+            inverse, _ = self._potri(self._lower, lower=1, overwrite_c=1)
         return _mirror(inverse)
 
     @property
@@ -165,7 +169,7 @@ class Cholesky:
     def inverse_diagonal(self) -> FloatArray:
         """Return the diagonal of the inverse, for the price of the factorisation.
 
-        Of many rows, L⁻¹ takes the memory of L: only `solve` may be called again.
+        Of many rows, L⁻¹ takes the memory of L: only `solve` and `inverse` may be called again.
         """
         check_deadline(_operations(self._lower))
         inverse = _triangular_inverse(self._lower)

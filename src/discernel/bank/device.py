@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import Device, DeviceFactor, FloatArray, as_host
+from discernel.arrays.groups import Groups
 from discernel.bank.conjugate import Solved, solve_refined
 from discernel.bank.iterative import IterativeBank, RefinedSystem
-from discernel.bank.system import Inverse, System
+from discernel.bank.system import Inverse, System, matrix_blocks
 from discernel.bank.tiled import Threads, TiledBank
 from discernel.bank.tiles import Centered, Tile, TilePass, around_one
 from discernel.exceptions import InvalidInputError, NumericalError
@@ -224,6 +225,10 @@ class DeviceSystem(RefinedSystem):
                 self.diagonal_error = float(np.sqrt(np.mean(off**2)))
         return self._diagonal
 
+    def inverse_blocks(self, groups: Groups) -> list[FloatArray]:
+        self._factor = None  # frees its memory
+        return matrix_blocks(as_host(self._factored(False).inverse()), groups)
+
     def _some_of_diagonal(self) -> tuple[NDArray[np.intp], FloatArray]:
         """Return random positions and the diagonal of the inverse there, by refined solves."""
         n = len(self._ridge)
@@ -244,6 +249,9 @@ class DeviceInverse(Inverse):
 
     def solve(self, right: FloatArray) -> FloatArray:
         return as_host(self._device.xp.matmul(self._matrix, self._device.put(right)))
+
+    def inverse_blocks(self, groups: Groups) -> list[FloatArray]:
+        return matrix_blocks(as_host(self._matrix), groups)
 
     def inner(
         self, diagonal: FloatArray, left: FloatArray, right: FloatArray, scale: float

@@ -17,6 +17,7 @@ from typing import ClassVar, NoReturn
 import numpy as np
 
 from discernel.arrays import FloatArray, matmul, memory_limit
+from discernel.arrays.groups import Groups
 from discernel.bank.conjugate import PartialFactor, Solved, solve_refined
 from discernel.bank.system import System, WoodburySystem
 from discernel.bank.tiled import Threads, TiledBank
@@ -213,10 +214,23 @@ class IterativeSystem(RefinedSystem):
         """
         return self._diagonal
 
+    def inverse_blocks(self, groups: Groups) -> list[FloatArray]:
+        """Estimate the blocks of the inverse: those of P⁻¹, scaled to the estimated diagonal."""
+        scales = np.sqrt(self._diagonal / self._near.inverse_diagonal())
+        return [
+            blocks * scales[rows][:, :, None] * scales[rows][:, None, :]
+            for rows, blocks in zip(groups.batches, self._near.inverse_blocks(groups), strict=True)
+        ]
+
+    @cached_property
+    def _near(self) -> WoodburySystem:
+        """P, which has the diagonal of N."""
+        self._preconditioner  # noqa: B018  # grows the factor
+        return WoodburySystem(self._factor.factor, self._ridge + self._factor.left)
+
     @cached_property
     def _diagonal(self) -> FloatArray:
-        self._preconditioner  # noqa: B018  # grows the factor
-        near = WoodburySystem(self._factor.factor, self._ridge + self._factor.left)
+        near = self._near
         known = near.inverse_diagonal()
         signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(len(known), _PROBES))
         solved = self._solve_new(signs, max(self.tol, _PROBED), quiet=True).solution

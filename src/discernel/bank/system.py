@@ -9,14 +9,18 @@ from functools import cached_property
 from typing import ClassVar, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discernel.arrays import Cholesky, FloatArray, matmul, self_product, self_product_less
+from discernel.arrays.groups import Groups
 from discernel.bank.conjugate import PartialFactor
 from discernel.exceptions import NumericalError
 from discernel.kernels.weighted import slices
 
 Made = TypeVar("Made")
 
+#: Number of samples in a block.
+_BLOCK = 1024
 #: Pivots below this share of the largest entry, times the number of rows, are rounding errors.
 _ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 
@@ -47,6 +51,24 @@ class System(ABC):
     @abstractmethod
     def inverse_diagonal(self) -> FloatArray:
         """Return the diagonal of the inverse, of shape (n_samples,)."""
+
+    def inverse_blocks(self, groups: Groups) -> list[FloatArray]:
+        """Return the blocks (N⁻¹)_SS of the rows S of each group.
+
+        One array of shape (n_groups, size, size) for each of `Groups.batches`. They are those of
+        the diagonal of the inverse if every row is a group of its own.
+        """
+        blocks = [np.empty((*rows.shape, rows.shape[1])) for rows in groups.batches]
+        for rows, out in zip(groups.batches, blocks, strict=True):
+            step = max(1, _BLOCK // rows.shape[1])
+            for start in range(0, len(rows), step):
+                some = rows[start : start + step]
+                units = np.zeros((len(groups.codes), some.size))
+                units[some.ravel(), np.arange(some.size)] = 1.0
+                solved = self.solve(units).reshape(-1, *some.shape)
+                for place, own in enumerate(some):
+                    out[start + place] = solved[own, place]
+        return blocks
 
     def solve_roughly(self, right: FloatArray) -> FloatArray:
         """Return `solve` with fewer digits, if that is faster."""
@@ -115,10 +137,14 @@ class CholeskySystem(System):
         else:
             matrix[np.diag_indices_from(matrix)] += ridge
             self._factor = Cholesky(matrix)
+        self._inverse: FloatArray | None = None
+        self._blocks: tuple[Groups, list[FloatArray]] | None = None
 
     def solve(self, right: FloatArray) -> FloatArray:
         # Also for single precision, because certificates are summed in double precision.
-        return np.asarray(self._factor.solve(right), dtype=np.float64)
+        known = self._inverse
+        found = self._factor.solve(right) if known is None else matmul(known, right)
+        return np.asarray(found, dtype=np.float64)
 
     def solve_residual(self, right: FloatArray) -> tuple[FloatArray, FloatArray | None]:
         found = self.solve(right)
@@ -132,7 +158,24 @@ class CholeskySystem(System):
 
     @cached_property
     def _inverse_diagonal(self) -> FloatArray:
+        if self._inverse is not None:
+            return np.asarray(self._inverse.diagonal(), dtype=np.float64)
         return self._factor.inverse_diagonal()
+
+    def inverse_blocks(self, groups: Groups) -> list[FloatArray]:
+        if self._inverse is None:
+            self._inverse = self._factor.inverse()  # in the memory of the factor
+        if self._blocks is None or self._blocks[0] is not groups:
+            self._blocks = groups, matrix_blocks(self._inverse, groups)
+        return self._blocks[1]
+
+
+def matrix_blocks(matrix: FloatArray, groups: Groups) -> list[FloatArray]:
+    """Return the blocks of the rows and columns of each group, as `System.inverse_blocks` does."""
+    return [
+        np.asarray(matrix[rows[:, :, None], rows[:, None, :]], dtype=np.float64)
+        for rows in groups.batches
+    ]
 
 
 def _factor_across(matrix: FloatArray, null: FloatArray) -> Cholesky:
@@ -175,6 +218,9 @@ class Inverse(System):
     def inverse_diagonal(self) -> FloatArray:
         return self._diagonal
 
+    def inverse_blocks(self, groups: Groups) -> list[FloatArray]:
+        return matrix_blocks(self._known(), groups)
+
     def solve(self, right: FloatArray) -> FloatArray:
         return matmul(self._known(), right)
 
@@ -194,9 +240,6 @@ class Inverse(System):
 
 
 # ---- systems of low rank -----------------------------------------------------------------------
-
-#: Number of samples in a block.
-_BLOCK = 1024
 
 
 def feature_gram(factor: FloatArray, by: FloatArray | None = None) -> FloatArray:
@@ -300,6 +343,16 @@ class WoodburySystem(System):
 
     def inverse_diagonal(self) -> FloatArray:
         return self._diagonal
+
+    def inverse_blocks(self, groups: Groups) -> list[FloatArray]:
+        return [np.stack([self._block(own) for own in rows]) for rows in groups.batches]
+
+    def _block(self, rows: NDArray[np.intp]) -> FloatArray:
+        """Return the inverse between some samples."""
+        roots = np.sqrt(self._ridge[rows])
+        part = self._factor[:, rows] * self._roots[:, None] / roots
+        half = self._small.half_solve(np.asfortranarray(part))
+        return np.asarray((np.eye(len(rows)) - half.T @ half) / (roots * roots[:, None]))
 
     def inner(
         self, diagonal: FloatArray, left: FloatArray, right: FloatArray, scale: float

@@ -72,6 +72,14 @@ def fit_command(
     drop: Drop = None,
     categorical: Categorical = None,
     numeric: Numeric = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column with groups of rows, such as patients, which are held out together. It "
+            "is not a feature.",
+        ),
+    ] = None,
     criterion: Annotated[
         Criteria, typer.Option(help="Criterion for learning the kernel weights.")
     ] = "auto",
@@ -90,7 +98,12 @@ def fit_command(
         output = _default_output(data[0]) if output is None else output
         refuse_same_file(data=file_of(data[0]), model=output)
         check_writable_path("model", output)
-        learner = learning.Learner(criterion, max_time, command_line(), quiet)
+        learner = learning.Learner(criterion, max_time, command_line(), quiet, groups)
+        if views is not None and groups is not None:
+            raise InvalidInputError(
+                "--views must be without --groups: several sources have no groups yet. Omit one of "
+                "the two."
+            )
         if many.are_many(data) or scheduler is not None:
             if views is not None:
                 raise InvalidInputError(

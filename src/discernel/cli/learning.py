@@ -46,12 +46,15 @@ class Learner:
         The command line, which is saved with the model.
     quiet : bool
         Whether no progress is printed during a long fit.
+    groups : str or None
+        The column with the groups of the rows.
     """
 
     criterion: str = "auto"
     max_time: str | None = None
     command: str = ""
     quiet: bool = False
+    groups: str | None = None
 
     def __post_init__(self) -> None:
         parse_duration(self.max_time)
@@ -92,17 +95,23 @@ def fit_model(data: Data, learner: Learner) -> SavedModel:
     learner : Learner
         The settings of the fit.
     """
+    groups = None
     if data.file:
-        opened = open_file(name=data.name, **data.file)
+        opened = open_file(name=data.name, groups=learner.groups, **data.file)
         dataset, schema, target = opened.dataset, opened.schema, opened.target
+        groups = opened.groups
         facts = {"columns": opened.columns, "identifiers": opened.identifiers}
         facts |= {"notes": opened.notes, "digest": digest(data.file["path"])}
         source = Path(data.file["path"]).name
     else:
+        if learner.groups is not None:
+            raise InvalidInputError(
+                f"--groups needs a file. {data.name!r} is the name of a data set. Omit --groups."
+            )
         dataset = load(data.name, as_frame=True)
         schema, target = TableSchema.from_encoder(dataset.feature_names, None), "target"
         facts, source = {"columns": schema.kinds}, data.name
-    pipeline = _fitted(dataset, learner)
+    pipeline = _fitted(dataset, learner, groups)
     origin = learner.origin(source, class_counts=count_classes(dataset.y), **facts)
     return SavedModel(pipeline, schema, target, dataset.name, origin)
 
@@ -113,7 +122,7 @@ def count_classes(y: Any) -> dict[str, int]:
     return dict(zip(map(str, classes), counts.tolist(), strict=True))
 
 
-def _fitted(dataset: Dataset, learner: Learner) -> Any:
+def _fitted(dataset: Dataset, learner: Learner, groups: NDArray[Any] | None) -> Any:
     """Fit a pipeline to a table; kernels of views are on encoded and standardized columns."""
     y, views = np.asarray(dataset.y), dataset.views
     if views:
@@ -121,7 +130,8 @@ def _fitted(dataset: Dataset, learner: Learner) -> Any:
     kernels = learner_kernels(views, learner.criterion)
     clf = learner.make(kernels, len(y))
     steps = [clf] if kernels == "auto" else [TableEncoder(), StandardScaler(), clf]
-    return make_pipeline(*steps).fit(dataset.X, y)
+    pipeline = make_pipeline(*steps)
+    return pipeline.fit(dataset.X, y, **{f"{pipeline.steps[-1][0]}__groups": groups})
 
 
 # ---- rows to predict ---------------------------------------------------------------------------

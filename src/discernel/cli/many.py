@@ -69,7 +69,7 @@ def fit_many(
     """
     columns = open_rows(list(data)).columns or []
     target = find_target(columns, target, data[0])
-    with _opened(data, scheduler, target, drop) as source:
+    with _opened(data, scheduler, target, drop, learner.groups) as source:
         clf = learner.make(callback=report).fit(source)
     name = Path(data[0].rstrip("/*?[]")).name or data[0]
     names, encoder = source.columns or (), clf.encoder_
@@ -131,12 +131,13 @@ def _opened(
     scheduler: str | None,
     target: str | None = None,
     drop: Sequence[str] = (),
+    groups: str | None = None,
 ) -> Iterator[Source]:
     """Open files in this process, or on the workers of a Dask scheduler."""
     if scheduler is None:
-        yield open_rows(list(data), target, drop=drop)
+        yield open_rows(list(data), target, groups=groups, drop=drop)
         return
     from discernel.arrays.cluster import connected, spread_files
 
     with connected(scheduler):
-        yield open_rows(spread_files(find_files(data)), target, drop=drop)
+        yield open_rows(spread_files(find_files(data)), target, groups=groups, drop=drop)

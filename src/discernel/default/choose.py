@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import Device, FloatArray, in_threads, n_cores, typical_row
+from discernel.arrays.groups import Groups, random_places
 from discernel.arrays.sample_weights import SampleWeights, effective_number
 from discernel.default.likelihood import learn_likelihood_metric
 from discernel.default.menu import Menu, menu_of
@@ -133,11 +134,16 @@ def draw_sample(
     """Return at most so many rows, and folds of them, with a share of every class.
 
     Rows are in comparable units. Nothing depends on their order: they are sorted before any are
-    drawn. Folds are fewer where there are fewer rows.
+    drawn. Folds are fewer where there are fewer rows. A group of rows is in one fold.
     """
-    order = _sorted(np.hstack([rows, target.labels]))
+    groups = target.groups
+    last = [] if groups is None else [groups.codes[:, None]]  # for rows that are the same
+    order = _sorted(np.hstack([rows, target.labels, *last]))
     strata = by_appearance(target.strata[order])
-    chosen = _drawn(strata, most, rng)
+    if groups is None:
+        chosen = np.argsort(random_places(strata, rng), kind="stable")[:most]
+    else:
+        chosen = Groups(by_appearance(groups.codes[order])).draw(strata, most, rng)
     positions = order[chosen]
     drawn = rows[positions]
     drawn = drawn - typical_row(drawn)  # far from 0, single precision would see no differences
@@ -146,7 +152,7 @@ def draw_sample(
         scores=target.truth[positions],
         target=target.part(positions),  # with the codes of all classes
         positions=positions,
-        folds=deal(strata[chosen], min(n_folds, len(chosen))),
+        folds=deal(strata[chosen], n_folds, None if groups is None else groups.subset(positions)),
         menu=menu_of(drawn),
     )
 
@@ -157,16 +163,6 @@ def _sorted(rows: FloatArray) -> Positions:
     if (np.diff(rows[first, 0]) > 0).all():  # the others would not be looked at
         return first
     return np.lexsort(rows.T[::-1])
-
-
-def _drawn(strata: Positions, most: int, rng: np.random.RandomState) -> Positions:
-    """Return at most so many rows in a random order: a share of each stratum, two at least."""
-    place = np.empty(len(strata))
-    for stratum in np.unique(strata):
-        members = rng.permutation(np.flatnonzero(strata == stratum))
-        place[members] = (np.arange(len(members)) + rng.uniform()) / len(members)
-        place[members[:2]] = 0.0
-    return np.argsort(place, kind="stable")[:most]
 
 
 # ---- folds -------------------------------------------------------------------------------------
@@ -317,7 +313,7 @@ class CrossFit:
             start.weights,
             start.regularization,
             pull=pull,
-            n_samples=counted.effective,
+            n_samples=self.sample.target.effective,
             max_evaluations=_EVALUATIONS,
             worthwhile=_WORTHWHILE,
         )
@@ -342,16 +338,21 @@ def each(
     return [results[position] for position in range(len(jobs))]
 
 
-def clearly_better(first: FloatArray, second: FloatArray, shares: FloatArray) -> bool:
+def clearly_better(
+    first: FloatArray, second: FloatArray, shares: FloatArray, groups: Groups | None = None
+) -> bool:
     """Whether the first losses are less by more than a standard error of the difference.
 
     By more than that of few rows, whose standard errors are uncertain themselves. Losses are those
-    of held-out rows, which count by their shares.
+    of held-out rows, which count by their shares. Groups of rows vary together.
     """
     gains = second - first
     mean = float(shares @ gains)
-    clearly = _CLEARLY * (1.0 + _FEW_ROWS / effective_number(shares))
-    return mean > clearly * float(np.sqrt(shares**2 @ (gains - mean) ** 2))
+    parts, counted = shares * (gains - mean), shares
+    if groups is not None:
+        parts, counted = groups.sums(parts), groups.sums(shares)
+    clearly = _CLEARLY * (1.0 + _FEW_ROWS / effective_number(counted))
+    return mean > clearly * float(np.sqrt(parts @ parts))
 
 
 class ColumnChoice(NamedTuple):
@@ -402,10 +403,10 @@ def choose_columns(
     first = fitted(given, None, None)
     best = min(first.tried, key=lambda one: one.candidate.error).candidate
     second = fitted(quantiles, best.regularization, first)
-    tried = [first.tried, second.tried]
-    ranking, _ = _ranked(tried, shares)
+    tried, together = [first.tried, second.tried], given.target.groups
+    ranking, _ = _ranked(tried, shares, together)
     without = [
-        _ranked(tried, np.where(given.folds == fold, 0.0, shares))[0][0].candidate
+        _ranked(tried, np.where(given.folds == fold, 0.0, shares), together)[0][0].candidate
         for fold in range(given.n_folds)
     ]
     chosen, other = (scored.candidate for scored in ranking)
@@ -461,12 +462,13 @@ def choose(
         made here.
     """
     (make, lambdas), shares = _fits(sample, regularization, device), sample.weights.shares
-    tried, ranking = _try_strengths(make, metrics, lambdas, shares, columns)
+    together = sample.target.groups
+    tried, ranking = _try_strengths(make, metrics, lambdas, shares, together, columns)
     found = _try_likelihood(make, sample, ranking[0], lambdas, groups, device)
     by_likelihood = None
     if found is not None:
         fit, by_folds = found
-        ranking = _with_likelihood(ranking, fit.tried, shares)
+        ranking = _with_likelihood(ranking, fit.tried, shares, together)
         if ranking[0].candidate.name == _BY_LIKELIHOOD:
             metrics = by_likelihood = by_folds
             # Without a fold, its metric stays a choice; others than this were not learned for it.
@@ -474,9 +476,9 @@ def choose(
     without = []
     for fold in range(sample.n_folds):
         others = np.where(sample.folds == fold, 0.0, shares)
-        ranked, _ = _ranked(tried, others)
+        ranked, _ = _ranked(tried, others, together)
         if by_likelihood is not None:
-            ranked = _with_likelihood(ranked, fit.tried, others)
+            ranked = _with_likelihood(ranked, fit.tried, others, together)
         without.append(ranked[0].candidate)
     # Weights and predictions are no choice between few things: in single precision their third and
     # fifth digits would depend on the machine, and on the units of the columns.
@@ -486,7 +488,7 @@ def choose(
     candidates = [scored.candidate for scored in ranking]
     if not must_stop_learning():
         learned = _learn_weights(fit, ranking[0], pull, lambdas, without if is_whole else [])
-        is_better = clearly_better(learned.losses, ranking[0].losses, shares)
+        is_better = clearly_better(learned.losses, ranking[0].losses, shares, together)
         candidates.insert(0 if is_better else 1, learned.candidate)
     if columns is not None:
         candidates.append(columns.other)
@@ -506,7 +508,8 @@ def _learn_weights(
     """
     best = start.candidate
     found = fit.best("weights", fit.learn_weights(best, pull), lambdas, best.regularization)
-    if clearly_better(found.losses, start.losses, fit.sample.weights.shares):
+    sample = fit.sample
+    if clearly_better(found.losses, start.losses, sample.weights.shares, sample.target.groups):
         for fold, one in enumerate(without):
             weights = fit.learn_weights(best, pull, without=fold)
             like = found.candidate if one.strength == best.strength else one
@@ -519,6 +522,7 @@ def _try_strengths(
     metrics: Sequence[Metric],
     lambdas: Sequence[float],
     shares: FloatArray,
+    together: Groups | None,
     columns: ColumnChoice | None,
 ) -> tuple[list[list[Scored]], list[Scored]]:
     """Return all that was tried with each strength of metrics, and the ranking of the best."""
@@ -533,7 +537,7 @@ def _try_strengths(
             fit = make(metrics, strength, memory=fit)
             fit.best("average", uniform(fit.sample.menu.n_kernels), lambdas, start)
             tried.append(fit.tried)
-        ranking, falls = _ranked(tried, shares)
+        ranking, falls = _ranked(tried, shares, together)
         start = ranking[0].candidate.regularization
     return tried, ranking
 
@@ -567,7 +571,7 @@ def _try_likelihood(
     )
     _, found = scored([first])
     losses, _ = row_losses(best.predicted[rows], truth, target)
-    if not clearly_better(found.losses, losses, target.row_weights.shares):
+    if not clearly_better(found.losses, losses, target.row_weights.shares, target.groups):
         return None
     metrics = each(partial(sample.likelihood_metric, groups=groups, device=device), outside, device)
     if must_stop_learning():
@@ -577,16 +581,18 @@ def _try_likelihood(
 
 
 def _with_likelihood(
-    ranking: list[Scored], tried: list[Scored], shares: FloatArray
+    ranking: list[Scored], tried: list[Scored], shares: FloatArray, together: Groups | None
 ) -> list[Scored]:
     """Return a ranking with the best of some fits: first if it is clearly better, else last."""
     shares = shares / shares.sum()
     best = min(tried, key=lambda one: float(shares @ one.losses))
-    is_better = clearly_better(best.losses, ranking[0].losses, shares)
+    is_better = clearly_better(best.losses, ranking[0].losses, shares, together)
     return [best, *ranking] if is_better else [*ranking, best]
 
 
-def _ranked(tried: list[list[Scored]], shares: FloatArray) -> tuple[list[Scored], bool]:
+def _ranked(
+    tried: list[list[Scored]], shares: FloatArray, together: Groups | None = None
+) -> tuple[list[Scored], bool]:
     """Return the best of each strength, the chosen one first, by some shares of the rows.
 
     The chosen one is the first that no other is clearly better than. And whether the loss falls
@@ -598,7 +604,7 @@ def _ranked(tried: list[list[Scored]], shares: FloatArray) -> tuple[list[Scored]
     for group in tried:
         losses = [float(shares @ one.losses) for one in group]
         best, loss = group[int(np.argmin(losses))], min(losses)
-        clearly = bool(found) and clearly_better(best.losses, found[0].losses, shares)
+        clearly = bool(found) and clearly_better(best.losses, found[0].losses, shares, together)
         found.insert(0 if clearly else len(found), best)
         if loss >= before:
             return found, False

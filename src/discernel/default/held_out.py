@@ -175,7 +175,7 @@ def cross_fitted_scores(
         folds = proposal.sample.folds[np.argsort(proposal.sample.positions)]
     else:
         n_folds = next((k for most, k in _FOLDS.items() if n <= most), 2)
-        folds = deal_folds(fit.fitted, target.strata, n_folds)
+        folds = deal_folds(fit.fitted, target.strata, n_folds, target.groups)
         folds = folds if few else -folds  # one half is predicted, from the other
     scores = np.zeros_like(target.scores)
     for fold in range(int(folds.max()) + 1):

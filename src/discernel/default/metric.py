@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from discernel.arrays import Device, FloatArray, as_host, draw_rows, typical_row
+from discernel.arrays.groups import Groups
 from discernel.default.menu import MEDIAN_ROWS, stack_on_device
 from discernel.default.ridge import Ridge
 from discernel.kernels import RBF
@@ -61,6 +62,7 @@ def learn_metric(
     scores: Any,
     sample_weight: FloatArray | None = None,
     *,
+    row_groups: Groups | None = None,
     device: Device | None = None,
 ) -> Metric:
     """Return scales of columns, learned from the gradients of a kernel fit.
@@ -75,6 +77,8 @@ def learn_metric(
     sample_weight : ndarray of shape (n_rows,), optional
         How much each row counts, whatever their sum. Leave-one-out, by which λ is chosen, leaves
         out the row.
+    row_groups : Groups, optional
+        Groups of rows, which leave-one-out leaves out together.
     device : Device, optional
         Where to compute; by default here.
 
@@ -97,7 +101,7 @@ def learn_metric(
     scores = varying_scores(scores, weights)
     for _ in range(_ROUNDS):
         gradient, regularization = _squared_gradient(
-            X, scores, weights, scales, regularization, device
+            X, scores, weights, row_groups, scales, regularization, device
         )
         if not gradient.max() > 0:
             break
@@ -116,6 +120,7 @@ def _squared_gradient(
     X: FloatArray,
     scores: FloatArray,
     weights: FloatArray,
+    row_groups: Groups | None,
     scales: FloatArray,
     regularization: float | None,
     device: Device | None,
@@ -133,7 +138,8 @@ def _squared_gradient(
     else:
         stack = stack_on_device([kernel], rows, len(rows), device)
     ridge = Ridge(stack, scores, weights, device)
-    (coef, regularization), xp, gram = _fit(ridge, regularization), ridge.xp, stack[0, :, :]
+    coef, regularization = _fit(ridge, regularization, row_groups)
+    xp, gram = ridge.xp, stack[0, :, :]
     values = ridge.put(rows - typical_row(rows))[:, None, :]
     fitted, counts = xp.matmul(gram, coef)[:, :, None], ridge.put(weights[:, None, None])
     total, step = np.zeros(rows.shape[1]), max(1, _AT_ONCE // rows.size)
@@ -146,7 +152,9 @@ def _squared_gradient(
     return np.asarray((2.0 * gamma * scales) ** 2 * total / weights.sum()), regularization
 
 
-def _fit(ridge: Ridge, regularization: float | None) -> tuple[Any, float]:
+def _fit(
+    ridge: Ridge, regularization: float | None, row_groups: Groups | None = None
+) -> tuple[Any, float]:
     """Return the coefficients of a fit, and its λ, chosen by leave-one-out where it is None."""
     combined = ridge.combined(np.ones(1))
     if regularization is not None:
@@ -154,7 +162,7 @@ def _fit(ridge: Ridge, regularization: float | None) -> tuple[Any, float]:
     found: dict[float, Any] = {}
 
     def error(regularization: float) -> float:
-        value, found[regularization] = ridge.leave_one_out(combined, regularization)
+        value, found[regularization] = ridge.leave_one_out(combined, regularization, row_groups)
         return value
 
     best = search_lambda(_LAMBDAS, error, _RULE, start=0).regularization

@@ -82,8 +82,8 @@ class Proposal:
     curves : Curves or None
         Functions of the columns before that, to normal quantiles; None if these were not chosen.
     dependent : ndarray of int
-        The training rows whose labels had a part in the metric of the kernels; none where that is
-        no metric at all.
+        The training rows whose labels, or those of their groups, had a part in the metric of the
+        kernels; none where that is no metric at all.
     is_whole : bool
         Whether the sample has all training rows.
     learn_metric : callable
@@ -181,8 +181,8 @@ class Proposal:
         chosen, n = self.chosen, bank.n_samples
         rows = np.arange(n)
         if n > _MOST_FOR_REGULARIZATION and not bank.cheap_path:
-            drawn = np.random.RandomState(0).permutation(n)[:_MOST_FOR_REGULARIZATION]
-            rows = np.sort(drawn)
+            drawn = target.shuffled(_MOST_FOR_REGULARIZATION, np.random.RandomState(0))
+            rows = np.sort(drawn[:_MOST_FOR_REGULARIZATION])
         counted = self.independent(rows)
         if not len(counted):
             return chosen.regularization * (1.0 - 1.0 / self.sample.n_folds)
@@ -259,6 +259,8 @@ def propose_kernels(
         metric, dependent = learn(device, jobs[-1]), dependent[:MOST_BY_LIKELIHOOD]
         if must_stop_learning():  # it may have been cut short
             metric, dependent = fold_metrics[0], sample.positions
+    if target.groups is not None:
+        dependent = target.groups.fellows(dependent)
     scales = metric.of_strength(strength)
     return Proposal(
         kernels=scaled_kernels(scales, spreads, wider.rows, sample.menu, curves),
@@ -313,7 +315,9 @@ def rows_to_choose_on(n_rows: int) -> int:
 def _learned_metric(device: Device | None, job: Job) -> Metric:
     sample, rows = job
     X, scores, weights = sample.rows[rows], sample.scores[rows], sample.weights.values[rows]
-    return learn_metric(X, scores, weights, device=device)
+    groups = sample.target.groups
+    known = None if groups is None else groups.subset(rows)
+    return learn_metric(X, scores, weights, row_groups=known, device=device)
 
 
 def _likelihood_metric(groups: Positions | None, device: Device | None, job: Job) -> Metric:
@@ -363,12 +367,13 @@ def _best_regularization(
 ) -> float:
     """Return the λ near that of a candidate with the least leave-one-out loss of some rows."""
     system, part = bank.systems(kept_weights(chosen.weights, bank)), target.subset(counted)
-    weights, truth, shares = target.sample_weights, target.truth, part.row_weights.shares
+    truth, shares = target.truth, part.row_weights.shares
+    known = target.sample_weights, target.groups
     lambdas: list[float] = [max(factor * chosen.regularization, _LEAST) for factor in _FACTORS]
 
     def loss(regularization: float) -> float:
         ridge = np.full(bank.n_samples, regularization)
-        fit = KernelLeastSquares(system(ridge), ridge, target.scores, weights)
+        fit = KernelLeastSquares(system(ridge), ridge, target.scores, *known)
         found, _ = row_losses(fit.leave_one_out[counted], truth[counted], part)
         return float(shares @ found)
 

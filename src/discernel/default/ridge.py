@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discernel.arrays import Cholesky, Device, DeviceFactor, FloatArray, as_host
+from discernel.arrays.groups import Groups
+from discernel.bank.system import matrix_blocks
 from discernel.programs.loo import ErrorPoint
 
 
@@ -70,13 +72,25 @@ class Ridge:
         """Return the predictions for the held-out rows of the fit with a combined kernel."""
         return self._predicted(combined, self._factor(combined, regularization).solve(self._right))
 
-    def leave_one_out(self, combined: Any, regularization: float) -> tuple[float, Any]:
+    def leave_one_out(
+        self, combined: Any, regularization: float, groups: Groups | None = None
+    ) -> tuple[float, Any]:
         """Return the mean square of leave-one-out errors, times √ω, and the coefficients.
 
-        Of the fitted rows; the coefficients are those of `coef`.
+        Of the fitted rows; the coefficients are those of `coef`. Groups of rows are left out
+        together.
         """
         factor = self._factor(combined, regularization)
         solved = factor.solve(self._right)
+        if groups is not None:
+            coef, inverse = as_host(solved), as_host(factor.inverse())
+            ones, blocks = np.sqrt(self._share / regularization), matrix_blocks(inverse, groups)
+            parts = [
+                np.linalg.solve(block - ones[rows][:, :, None] * ones[rows][:, None, :], coef[rows])
+                for rows, block in zip(groups.batches, blocks, strict=True)
+            ]
+            error = float(sum(np.sum(part**2) for part in parts) / coef.size)
+            return error, self._root * solved
         leverage = factor.inverse_diagonal() - self._share / regularization
         error = float(np.mean((as_host(solved) / leverage[:, None]) ** 2))
         return error, self._root * solved

@@ -7,6 +7,7 @@ from discernel.discriminant.fit import (
     Statistics,
     fit_discriminant,
     held_out_likelihoods,
+    left_out_words,
     mix_links,
 )
 from discernel.discriminant.gaussian import (
@@ -39,6 +40,7 @@ __all__ = [
     "held_out_likelihoods",
     "held_out_log_posterior",
     "left_out_log_likelihood",
+    "left_out_words",
     "log_posteriors",
     "mix_links",
     "row_losses",

@@ -18,8 +18,8 @@ from discernel.exceptions import InvalidInputError
 class Expectation:
     """What to expect of new rows, from rows that were predicted without their labels.
 
-    Links and their weights are those of other folds. A row that is a class of its
-    own counts as wrong: without it there is no such class.
+    Links and their weights are those of other folds. A row, or a group, that is a class of its own
+    counts as wrong: without it there is no such class.
 
     Attributes
     ----------
@@ -27,7 +27,9 @@ class Expectation:
         The share of rows whose class was right.
     low, high : float
         An interval of 95 % for it: Wilson's with the effective number of rows (Σω)²/Σω², a tenth
-        wider.
+        wider. If rows have groups, with the effective number of groups, (Σω)²/Σ_g ω_g² with ω_g the
+        weight of a group: as if the rows of a group were all right or all wrong. If they vary
+        within groups, the interval is wider than it must be.
     log_loss : float
         Minus the mean logarithm of the probability of the right class.
     n_rows : int
@@ -50,7 +52,7 @@ class Expectation:
         posterior = held_out_log_posterior(discriminant, decision)
         right = (posterior + decision.offsets).argmax(axis=1) == codes
         accuracy = float(np.average(right, weights=weights.values))
-        low, high = _interval(accuracy, weights.effective)
+        low, high = _interval(accuracy, discriminant.training.effective)
         own = posterior[np.arange(len(codes)), codes]
         # A class with a single row is unknown to the other folds; the row is not infinitely wrong.
         own = np.where(np.isinf(own), LEAST_LOG, own)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray
+from discernel.arrays.groups import Groups
 from discernel.arrays.sample_weights import row_weights
 from discernel.criteria import LeastSquares
 from discernel.discriminant.gaussian import (
@@ -70,8 +71,8 @@ class HeldOutScores:
     def of(self, fit: LeastSquares, target: ClassTarget) -> tuple[FloatArray, ClassTarget]:
         """Return the scores that statistics are taken from, and the classes of their rows.
 
-        Classes with fewer than two of the rows are there with all of their rows, for want of
-        better.
+        Classes with fewer than two of the rows, or with rows of fewer than two groups, are there
+        with all of their rows, for want of better.
         """
         if self.scores is not None and self.target is not None:
             return self.scores, self.target
@@ -79,9 +80,28 @@ class HeldOutScores:
             return fit.left_out_scores, target
         if self.scores is not None:
             return self.scores, target.part(self.rows)
-        counts = np.bincount(target.codes[self.rows], minlength=target.n_classes)
-        rows = np.union1d(self.rows, np.flatnonzero((counts < 2)[target.codes]))
+        held = target.part(self.rows).holders
+        rows = np.union1d(self.rows, np.flatnonzero((held < 2)[target.codes]))
         return fit.left_out_scores[rows], target.part(rows)
+
+
+def left_out_words(groups: Groups | None, learned: str | None = None) -> str:
+    """Return a description of leave-one-out predictions, of rows or groups.
+
+    Parameters
+    ----------
+    groups : Groups or None
+        The groups of the rows; None if each row is left out alone.
+    learned : str, optional
+        What was not learned from these rows, such as "metric".
+    """
+    if groups is None:
+        what = "leave-one-out"
+        return (
+            what if learned is None else f"{what} on rows that the {learned} was not learned from"
+        )
+    what = f"leave-one-group-out, {len(groups):,} groups"
+    return what if learned is None else f"{what} that the {learned} was not learned from"
 
 
 def fit_discriminant(
@@ -113,17 +133,20 @@ def fit_discriminant(
     elif statistics == "training":
         means = target.means(fit.fitted)
         means[np.abs(means) < _INVISIBLE] = 0.0  # rounding errors of a kernel that is constant
-        found = with_statistics(fit.fitted, target, means, _span(fit, statistics), fit)
+        found = with_statistics(
+            fit.fitted, target, means, _span(fit, statistics, target.effective), fit
+        )
     else:
         scores, counted = held_out.of(fit, target)
         scores = scores.copy()
-        # The fit without a row that is a class of its own knows nothing of this class, which would
-        # lie among the others: such rows have the scores of the fit to all.
-        for code in np.flatnonzero(target.counts == 1):
-            scores[counted.codes == code] = fit.fitted[target.codes == code]
+        # The fit without a row, or a group, that is a class of its own knows nothing of this class,
+        # which would lie among the others: such rows have the scores of the fit to all.
+        for code in np.flatnonzero(target.holders == 1):
+            inside, own = counted.codes == code, fit.fitted[target.codes == code]
+            scores[inside] = own if len(own) == inside.sum() else own.mean(axis=0)
         scores = within_reach(scores, target)
         scores = np.where(np.abs(scores) < _INVISIBLE, 0.0, scores)  # rounding errors
-        basis = _span(fit, statistics)
+        basis = _span(fit, statistics, target.effective)
         found, _ = calibrated(scores, counted, target.class_scores, basis)
         return _with_mixture(found, fit, basis, held_out.logistic)
     return replace(found, dual_coef=fit.coef, intercept=fit.intercept)
@@ -224,8 +247,10 @@ def held_out_likelihoods(
     """
     scores, target = found.training_scores, found.training
     class_scores = np.asarray(found.class_scores)
-    many = target.n_samples >= _MANY_PER_CLASS * target.n_classes
-    folds = deal_folds(scores, target.codes, _FOLDS if many else _FOLDS_OF_FEW)
+    n_held = target.n_samples if target.groups is None else len(target.groups)
+    many = n_held >= _MANY_PER_CLASS * target.n_classes
+    n_folds = _FOLDS if many else _FOLDS_OF_FEW
+    folds = deal_folds(scores, target.codes, n_folds, target.groups)
     predicted = np.full((2, target.n_samples, target.n_classes), -np.inf)
     for fold in np.unique(folds):
         outside, inside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
@@ -247,7 +272,7 @@ def _links(found: Discriminant, scores: FloatArray, target: ClassTarget) -> list
     return [found.from_scores(link) for link in (found.gaussian, logistic)]
 
 
-def _span(fit: LeastSquares, statistics: Statistics) -> FloatArray | None:
+def _span(fit: LeastSquares, statistics: Statistics, n_held: float) -> FloatArray | None:
     """Return a basis of the directions in which scores of rows vary at all; None for all of them.
 
     A kernel of a rank r below n_classes − 1 has scores of r dimensions, in which those of new rows
@@ -256,7 +281,8 @@ def _span(fit: LeastSquares, statistics: Statistics) -> FloatArray | None:
 
     What counts as none of the scores depends on what uses them. A left-out row is T_i − (T_i −
     F_i)/(1 − h_i), with T the targets, of mean square 1, F the fit and h_i ≥ 1/n_samples: it lies
-    reversed where F is weaker than 1/n_samples; with weights, than 1 over the effective number.
+    reversed where F is weaker than 1/n_samples; with weights or groups, than 1 over the effective
+    number ``n_held``.
     Statistics of the fit itself have no such limit: there, what is left out are rounding errors,
     of about ε/λ, and what is as small as not to be seen in probabilities.
     """
@@ -266,7 +292,7 @@ def _span(fit: LeastSquares, statistics: Statistics) -> FloatArray | None:
     weights = row_weights(fit.sample_weights, len(fitted))
     fitted = weights.scale(weights.center(fitted))
     _, singular, directions = np.linalg.svd(fitted, full_matrices=False)
-    least = _HOPELESS / weights.effective
+    least = _HOPELESS / n_held
     if statistics == "training":
         ridge = float((fit.ridge * weights.values).min())  # without the weights: λ
         least = max(_INVISIBLE, float(np.finfo(np.float64).eps) / ridge)

@@ -17,6 +17,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
 from discernel.arrays import FloatArray
+from discernel.arrays.groups import Groups
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.criteria import LeastSquares
 from discernel.discriminant.links import LEAST_LOG, Link, Mixture
@@ -51,6 +52,8 @@ class Discriminant:
         The classes of those rows.
     training_weights : ndarray of shape (n_samples,) or None
         How much those rows count; None: all the same.
+    training_groups : ndarray of shape (n_samples,) or None
+        The groups of those rows, which are held out together; None: each row is held out alone.
     class_scores : ndarray of shape (n_classes, n_classes - 1) or None
         The scores that rows of each class were fitted to.
     sharpness : float
@@ -71,13 +74,15 @@ class Discriminant:
     class_scores: FloatArray | None = None
     sharpness: float = 1.0
     mixture: Mixture | None = None
+    training_groups: NDArray[np.intp] | None = None
 
     @property
     def training(self) -> ClassTarget:
         """The classes of the training rows, and how much these count."""
         given = self.training_weights
         weights = None if given is None else SampleWeights(given)
-        return ClassTarget(np.arange(len(self.means)), self.training_codes, weights)
+        groups = None if self.training_groups is None else Groups(self.training_groups)
+        return ClassTarget(np.arange(len(self.means)), self.training_codes, weights, groups)
 
     def among(self, target: ClassTarget) -> Discriminant:
         """Return the discriminant with all classes of a target, also those without rows.
@@ -130,7 +135,7 @@ class Discriminant:
 
 def discriminant_of_shares(target: ClassTarget) -> Discriminant:
     """Return the discriminant where nothing tells classes apart: no scores and no coordinates."""
-    weights, none = target.sample_weights, np.empty(0)
+    weights, groups, none = target.sample_weights, target.groups, np.empty(0)
     return Discriminant(
         dual_coef=np.empty((target.n_samples, 0)),
         intercept=none,
@@ -141,6 +146,7 @@ def discriminant_of_shares(target: ClassTarget) -> Discriminant:
         training_scores=np.empty((target.n_samples, 0)),
         training_codes=target.codes,
         training_weights=None if weights is None else weights.values,
+        training_groups=None if groups is None else groups.codes,
         class_scores=np.empty((target.n_classes, 0)),
     )
 
@@ -188,8 +194,10 @@ def left_out_log_likelihood(discriminant: Discriminant, target: ClassTarget) -> 
     The covariance is I in discriminant coordinates z, of d degrees of freedom, as a share. Without
     a row of residual r, weight ω and class size m, all as shares, its class mean lies m/(m − ω)·r
     from it, and the covariance is (dI − a rrᵀ)/e with a = ωm/(m − ω), and e what d is without the
-    row; see `ClassTarget.freedom`.
+    row; see `ClassTarget.freedom`. Without the group of a row, see `_left_out_groups`.
     """
+    if target.groups is not None:
+        return _left_out_groups(discriminant, target, target.groups)
     codes, shares, sizes = target.codes, target.row_weights.shares, target.shares[target.codes]
     told = discriminant.means.any(axis=0)
     means = discriminant.means[:, told]
@@ -207,6 +215,51 @@ def left_out_log_likelihood(discriminant: Discriminant, target: ClassTarget) -> 
     distances *= (np.maximum(without, SMALLEST_REST * freedom) / freedom)[:, None]
     lone = np.flatnonzero(target.counts[codes] == 1)
     distances[lone, codes[lone]] = np.inf
+    return np.asarray(-0.5 * distances)
+
+
+def _left_out_groups(discriminant: Discriminant, target: ClassTarget, groups: Groups) -> FloatArray:
+    """Return `left_out_log_likelihood` by the statistics of other groups.
+
+    Notes
+    -----
+    Without the rows S of a group, with R_c the sum of ωr over those of class c and m_c their
+    weight, the mean of class c is moved by −R_c/(m − m_c), and Σω rrᵀ, which is dI for all rows,
+    loses Σ_S ω rrᵀ + Σ_c R_cR_cᵀ/(m − m_c).
+    """
+    codes, shares, sizes = target.codes, target.row_weights.shares, target.shares
+    told = discriminant.means.any(axis=0)
+    means = discriminant.means[:, told]
+    z = discriminant.coordinates(discriminant.training_scores)[:, told]
+    residuals, member = z - means[codes], np.eye(target.n_classes)[codes]
+    weighted, squares = shares[:, None] * member, (shares**2)[:, None] * member
+    own, own_squares = groups.sums(weighted), groups.sums(squares)  # (n_groups, n_classes)
+    rest = np.maximum(sizes - own, SMALLEST_REST * sizes)
+    summed = groups.sums(weighted[:, :, None] * residuals[:, None, :])
+    lost = groups.sums(shares[:, None, None] * residuals[:, :, None] * residuals[:, None, :])
+    lost += np.einsum("gci,gcj->gij", summed / rest[:, :, None], summed)
+    moved = means - summed / rest[:, :, None]
+    freedom = target.freedom[0]
+    without = (
+        freedom
+        - own.sum(axis=1)
+        + np.sum(
+            (own > 0) * (squares.sum(axis=0) / sizes - (squares.sum(axis=0) - own_squares) / rest),
+            axis=1,
+        )
+    )
+    values, vectors = np.linalg.eigh(np.eye(means.shape[1]) - lost / freedom)
+    scales = np.sqrt(np.maximum(without, SMALLEST_REST * freedom) / freedom)
+    vectors *= (scales[:, None] / np.sqrt(np.maximum(values, SMALLEST_REST)))[:, None, :]
+    moved, distances = moved @ vectors, np.empty((len(codes), target.n_classes))
+    for rows in groups.batches:
+        at = groups.numbers[rows[:, 0]]
+        turned = z[rows] @ vectors[at]
+        found = np.sum(turned**2, axis=2)[:, :, None] - 2.0 * turned @ moved[at].swapaxes(1, 2)
+        distances[rows] = found + np.sum(moved[at] ** 2, axis=2)[:, None, :]
+    # Without a group that has all rows of a class, this class is unknown.
+    unknown = (own > 0) & (target.holders == 1)
+    distances[unknown[groups.numbers]] = np.inf
     return np.asarray(-0.5 * distances)
 
 
@@ -267,7 +320,7 @@ def with_statistics(
     agrees = target.sizes @ (means * ((truth - share @ truth) @ scalings)) > 0
     explained = np.where(agrees, singular**2, 0.0)
     total, order = float(explained.sum()), np.argsort(-explained, kind="stable")
-    weights = target.sample_weights
+    weights, groups = target.sample_weights, target.groups
     return Discriminant(
         dual_coef=np.empty((0, scores.shape[1])),
         intercept=np.zeros(scores.shape[1]),
@@ -278,6 +331,7 @@ def with_statistics(
         training_scores=scores,
         training_codes=target.codes,
         training_weights=None if weights is None else weights.values,
+        training_groups=None if groups is None else groups.codes,
     )
 
 
@@ -298,11 +352,11 @@ def _best_factor(likelihood: FloatArray, target: ClassTarget) -> float:
     Scores have heavier tails than Gaussians: most rows lie close to their class, few far out, and
     without the factor those few would be called with far too much confidence. Where no row is on
     the wrong side, no factor would be large enough. But n rows without an error do not rule out
-    errors of 1/n: by Laplace's rule of succession, with the effective number of rows, that share
-    counts as wrong. Convex in the factor.
+    errors of 1/n: by Laplace's rule of succession, with the effective number of rows or groups,
+    that share counts as wrong. Convex in the factor.
     """
     codes, weights, log_share = target.codes, target.row_weights, np.log(target.shares)
-    rows, doubt, counted = np.arange(len(codes)), 1.0 / (weights.effective + 2.0), weights.shares
+    rows, doubt, counted = np.arange(len(codes)), 1.0 / (target.effective + 2.0), weights.shares
     # Of every class less those of the row's own: minus the log of its probability is then the
     # logarithm of a sum of exponentials. A row without a class is wrong whatever the factor.
     own = likelihood[rows, codes][:, None]

@@ -168,7 +168,7 @@ def mixture_weights(
     """
     n_links, rows = len(likelihoods), np.arange(target.n_samples)
     counts, equal = _counts(target), np.full(n_links, 1.0 / n_links)
-    doubt = 1.0 / (target.row_weights.effective + 2.0)
+    doubt = 1.0 / (target.effective + 2.0)
     others = likelihoods.mean(axis=0) + log_priors
     others[rows, target.codes] = -np.inf
     truth = (1.0 - doubt) * likelihoods[:, rows, target.codes]
@@ -203,5 +203,5 @@ def _softmax(logits: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _counts(target: ClassTarget) -> FloatArray:
-    """Return the weights of rows, which sum to the effective number of rows."""
-    return target.row_weights.shares * target.row_weights.effective
+    """Return the weights of rows, which sum to the effective number of rows or groups."""
+    return target.row_weights.shares * target.effective

@@ -26,7 +26,7 @@ from discernel.arrays import (
     on_host,
 )
 from discernel.bank import BankChoice
-from discernel.exceptions import is_word
+from discernel.exceptions import InvalidInputError, is_word
 from discernel.kernels.make import get_settings, with_settings
 from discernel.learn import Request, make_request
 from discernel.learn.rows import Learning, learn_rows, rows_vary
@@ -172,7 +172,7 @@ class BaseKernelEstimator(BaseEstimator):
 
     # ---- fitting -----------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Learn the kernel, and fit the model with it.
 
         Parameters
@@ -186,20 +186,23 @@ class BaseKernelEstimator(BaseEstimator):
             estimator.
         sample_weight : array-like of shape (n_samples,), optional
             Relative weights of the rows, at least 0; rows of weight 0 are ignored.
+        groups : array-like of shape (n_samples,), optional
+            Labels of groups of rows, such as patients. The rows of a group are held out together
+            wherever rows are held out.
 
         Returns
         -------
         self
             Fitted.
         """
-        given, device = (X, y, sample_weight), None
+        given, device = (X, y, sample_weight, groups), None
         try:
             found, named = check_given(*given), self.device
             # Arrays of other libraries in CPU memory are processed by NumPy.
             if named != "cpu" and self._computes_on_device:  # "cpu" needs no other library
                 device = elsewhere(found if named is None else Device.named(named))
-            X, y, sample_weight = map(on_host, given)
-            self.model_ = self._fit(X, y, sample_weight, device).prepared()
+            X, y, sample_weight, groups = map(on_host, given)
+            self.model_ = self._fit(X, y, sample_weight, groups, device).prepared()
         except BaseException as error:
             devices = (each for each in map(device_of, given) if each is not None)
             failed = device_failure(error, device or next(devices, None), **self._when_fitting())
@@ -220,29 +223,37 @@ class BaseKernelEstimator(BaseEstimator):
             callback=self.callback,
         )
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, device: Device | None) -> Model:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any, device: Device | None) -> Model:
         """Return the model of a fit to NumPy arrays, within the time limit."""
-        return FitRun(self, device, parse_duration(self.max_time)).fit(X, y, sample_weight)
+        return FitRun(self, device, parse_duration(self.max_time)).fit(X, y, sample_weight, groups)
 
-    def _fit_model(self, X: Any, y: Any, sample_weight: Any, run: FitRun) -> Model:
+    def _fit_model(self, X: Any, y: Any, sample_weight: Any, groups: Any, run: FitRun) -> Model:
         """Return the model of one stage: check the rows, plan, learn, and make the model.
 
         Parameters
         ----------
-        X, y, sample_weight : array-like
-            Rows, labels and weights; a `Source` contains all three.
+        X, y, sample_weight, groups : array-like
+            Rows, labels, weights and groups; a `Source` contains all of them.
         run : FitRun
             The fit.
         """
         if self._sums and isinstance(X, Source):
             return run.stream_learner().fit(X)
-        training = check_training(self, X, y, sample_weight, **self._y_checks)
+        training = check_training(self, X, y, sample_weight, groups, **self._y_checks)
         target, *known = self._make_target(training, run.request)
         with run.planned_stage(training) as stage:
             if stage.sums and rows_vary(training.X, training.reader.kernels, run.tables):
                 del training, target, known  # read again, chunk by chunk
-                return run.stream_learner().fit_rows(X, y, sample_weight, planned=True)
+                return run.stream_learner().fit_rows(X, y, sample_weight, groups, planned=True)
             return self._make_model(learn_rows(run, training, target), *known)
+
+    def _refuse_groups(self, groups: Any) -> None:
+        """Raise an error if groups are given to an estimator whose held-out rows have none."""
+        if groups is not None:
+            raise InvalidInputError(
+                f"{type(self).__name__} must be fitted without groups: it holds out single rows. "
+                "Use MultipleKernelDiscriminant, which holds out groups, or leave groups out."
+            )
 
     def _make_target(self, training: TrainingRows, request: Request) -> tuple[Any, ...]:
         """Return the target and further arguments of `_make_model`, or raise a clear error."""
@@ -264,9 +275,11 @@ class BaseKernelEstimator(BaseEstimator):
         """Return the held-out loss of a model; None if unknown."""
         return None
 
-    def _open_rows(self, X: Any, y: Any, sample_weight: Any, bank: BankChoice) -> tuple[Any, ...]:
-        """Return rows, labels and weights in memory, or a `Source` with all three."""
-        return X, y, sample_weight
+    def _open_rows(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, bank: BankChoice
+    ) -> tuple[Any, ...]:
+        """Return rows, labels, weights and groups in memory, or a `Source` with all of them."""
+        return X, y, sample_weight, groups
 
     def _survey_rows(self, X: Any, run: FitRun) -> Any:
         """Return the survey of rows in chunks; None for rows in memory."""

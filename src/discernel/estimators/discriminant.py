@@ -56,7 +56,7 @@ class BaseKernelDiscriminant(
 
     # ---- fitting -----------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
         """Learn the kernel and its discriminant.
 
         Parameters
@@ -76,18 +76,24 @@ class BaseKernelDiscriminant(
             Weights of the rows, at least 0; rows of weight 0 are ignored. Weights are relative:
             their scale changes nothing. Leave-one-out removes a row with its whole weight, and
             intervals use the effective number of rows, (Σω)²/Σω².
+        groups : array-like of shape (n_samples,), optional
+            Labels of groups of rows, such as patients with several rows each. Predictions are for
+            new groups: the rows of a group are held out together, in all folds and leave-one-out
+            errors by which kernels, λ and probabilities are chosen, in ``expected_`` and in the
+            importances. Intervals count groups.
 
         Returns
         -------
         self
             Fitted.
         """
-        return super().fit(X, y, sample_weight)
+        return super().fit(X, y, sample_weight, groups)
 
     def _make_target(self, training: TrainingRows, request: Request) -> tuple[Any, ...]:
         """Return the target without empty classes, the complete target, and the decision."""
         least = 2 if training.absent is None else 1
-        target = ClassTarget.from_labels(training.y, training.weights, least=least)
+        known = training.weights, training.groups
+        target = ClassTarget.from_labels(training.y, *known, least=least)
         given = training.among_given(target, self.class_weight)
         return given.seen, given, self._decide(given, request)
 
@@ -136,20 +142,23 @@ class BaseKernelDiscriminant(
         expected = model.head.expected
         return None if expected is None else float(expected.log_loss)
 
-    def _open_rows(self, X: Any, y: Any, sample_weight: Any, bank: BankChoice) -> tuple[Any, ...]:
-        """Return rows, labels and weights in memory, or a `Source` with all three."""
-        if isinstance(X, Source) and (y is not None or sample_weight is not None):
+    def _open_rows(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, bank: BankChoice
+    ) -> tuple[Any, ...]:
+        """Return rows, labels, weights and groups in memory, or a `Source` with all of them."""
+        given = y, sample_weight, groups
+        if isinstance(X, Source) and any(each is not None for each in given):
             raise InvalidInputError(
-                "A source of rows in chunks contains labels and weights. Got them as arguments of "
-                "fit; pass them, or the names of their columns, to open_rows."
+                "A source of rows in chunks contains labels, weights and groups. Got them as "
+                "arguments of fit; pass them, or the names of their columns, to open_rows."
             )
         if not is_dask(X):
-            return X, y, sample_weight
+            return X, y, sample_weight, groups
         from discernel.rows.open import open_rows
 
-        source = open_rows(X, y, weights=sample_weight)
+        source = open_rows(X, y, weights=sample_weight, groups=groups)
         if bank.kind != "distributed":
-            return source, None, None
+            return source, None, None, None
         from discernel.rows.dask import load_chunks
 
         return load_chunks(source)  # every worker gets all rows
@@ -160,6 +169,7 @@ class BaseKernelDiscriminant(
         y: Any,
         classes: Any = None,
         sample_weight: Any = None,
+        groups: Any = None,
         *,
         forget: float = 1.0,
     ) -> Self:
@@ -183,6 +193,9 @@ class BaseKernelDiscriminant(
             are the class frequencies.
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the rows.
+        groups : array-like of shape (n_samples,), optional
+            Labels of groups of rows, as in `fit`, in all calls or in none. Rows of a group may come
+            in several calls.
         forget : float, default=1.0
             Factor for the weights of all rows of earlier calls, above 0 and at most 1.
 
@@ -197,12 +210,13 @@ class BaseKernelDiscriminant(
                 f"class_weight={self.class_weight!r} depends on all rows, which partial_fit does "
                 "not know. Give a dictionary of class to number."
             )
-        check_given(X, y, classes, sample_weight)
-        X, y, classes, sample_weight = map(on_host, (X, y, classes, sample_weight))
+        given = X, y, classes, sample_weight, groups
+        check_given(*given)
+        X, y, classes, sample_weight, groups = map(on_host, given)
         known = self.model_ if "model_" in vars(self) else None
         device = None if known is None else known.device
         learner = FitRun(self, device).stream_learner()
-        self.model_ = learner.add_rows(known, X, y, sample_weight, classes, forget)
+        self.model_ = learner.add_rows(known, X, y, sample_weight, groups, classes, forget)
         return self
 
     def __sklearn_tags__(self) -> Any:

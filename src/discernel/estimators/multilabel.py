@@ -175,9 +175,10 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelEstimator):
 
     # ---- fitting -----------------------------------------------------------------------------
 
-    def _fit_model(self, X: Any, y: Any, sample_weight: Any, run: FitRun) -> Model:
+    def _fit_model(self, X: Any, y: Any, sample_weight: Any, groups: Any, run: FitRun) -> Model:
         """Return the model of one stage; y may be a sparse matrix."""
-        return super()._fit_model(X, y.toarray() if is_sparse(y) else y, sample_weight, run)
+        y = y.toarray() if is_sparse(y) else y
+        return super()._fit_model(X, y, sample_weight, groups, run)
 
     def _make_target(self, training: TrainingRows, request: Request) -> tuple[Any, ...]:
         """Return the target of the varying labels, and the arguments of `_make_model`.
@@ -187,7 +188,7 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelEstimator):
         """
         has, weights, classes, is_multilabel = self._indicate(training)
         varies = _check_labels(has, classes if is_multilabel else None)
-        target = LabelsTarget(has[:, varies], weights)
+        target = LabelsTarget(has[:, varies], weights, training.groups)
         request.criterion.check_target(target, request.regularization)
         return target, varies, has, classes, is_multilabel
 
@@ -219,7 +220,7 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelEstimator):
         y, weights = np.asarray(training.y), training.weights
         if not (y.ndim == 2 and y.shape[1] > 1):
             y = column_or_1d(y, warn=True)
-            known = ClassTarget.from_labels(y, weights)
+            known = ClassTarget.from_labels(y, weights, training.groups)
             target = training.among_given(known, self.class_weight)
             has = LabelBinarizer().fit(target.classes).transform(y)
             return np.asarray(has == 1), target.sample_weights, target.classes, False

@@ -95,7 +95,8 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
     intercept_ : float or ndarray of shape (n_targets,)
         The intercept.
     leave_one_out_ : ndarray of the shape of y
-        The leave-one-out prediction for each training row.
+        The leave-one-out prediction for each training row; with groups, the prediction by the fit
+        without its group.
     feature_importances_, feature_importances_std_ : ndarray of shape (n_features,)
         Increase of the squared error of held-out training rows when the cells of a column come
         from other rows, as in `MultipleKernelDiscriminant`.
@@ -122,7 +123,7 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
     def _make_target(self, training: TrainingRows, request: Request) -> tuple[Any, ...]:
         """Return the target, and y as numbers."""
         y = np.asarray(training.y, dtype=np.float64)
-        target = RegressionTarget.from_values(y, training.weights)
+        target = RegressionTarget.from_values(y, training.weights, training.groups)
         request.criterion.check_target(target, request.regularization)
         return target, y
 

@@ -91,14 +91,14 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelEstimator):
 
     n_samples_fit_ = view("head.n_samples", "The number of training rows.")
 
-    def _fit_model(self, X: Any, y: Any, sample_weight: Any, run: FitRun) -> Model:
+    def _fit_model(self, X: Any, y: Any, sample_weight: Any, groups: Any, run: FitRun) -> Model:
         """Return the model of one stage, whose kernel also has columns for rows of weight 0."""
         if run.bank.kind == "lowrank":
             raise InvalidInputError(
                 "LearnedKernelTransformer returns the kernel between new rows and all training "
                 "rows, which bank='lowrank' does not keep. Use another bank."
             )
-        model, n = super()._fit_model(X, y, sample_weight, run), _num_samples(X)
+        model, n = super()._fit_model(X, y, sample_weight, groups, run), _num_samples(X)
         model = replace(model, head=replace(model.head, n_samples=n))
         if sample_weight is None:
             return model
@@ -118,7 +118,7 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelEstimator):
 
     def _make_target(self, training: TrainingRows, request: Request) -> tuple[Any, ...]:
         """Return the classes."""
-        target = ClassTarget.from_labels(training.y, training.weights)
+        target = ClassTarget.from_labels(training.y, training.weights, training.groups)
         request.criterion.check_target(target, request.regularization)
         return (target,)
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray, draw_rows, n_rows
+from discernel.arrays.groups import Groups
 from discernel.exceptions import InvalidInputError
 from discernel.inspection.explained import Explained, column_groups
 from discernel.inspection.games import (
@@ -92,6 +93,7 @@ def source_importances(
 
     Notes
     -----
+    Rows that were fitted with groups are left out with their group, unless they are given as X.
     Sample weights are ignored. Kernel weights and column scales were learned from all rows,
     including the row that is left out, which slightly favours noise.
 
@@ -108,19 +110,23 @@ def source_importances(
     """
     explained = Explained.of(clf)
     lam = explained.learned.regularization
-    rows, labels = _training_rows(explained, X, y)
+    rows, labels, groups_of_rows = _training_rows(explained, X, y)
     sources = _Sources.of(explained, rows, groups)
     chosen = draw_rows(np.arange(n_rows(rows)), sources.most_rows)
     rows = rows[np.ix_(chosen, chosen)] if sources.precomputed else rows[chosen]
     targets, ridge = _targets(explained, labels[chosen], lam)
-    return _shares(sources.names, sources.contributions(rows, targets, ridge), targets)
+    together = None if groups_of_rows is None else Groups(groups_of_rows[chosen])
+    added = sources.contributions(rows, targets, ridge, together)
+    return _shares(sources.names, added, targets, together)
 
 
-def _training_rows(explained: Explained, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
-    """Return training rows, as input of the kernels, and labels: given or kept."""
+def _training_rows(
+    explained: Explained, X: Any, y: Any
+) -> tuple[Any, NDArray[Any], NDArray[np.intp] | None]:
+    """Return training rows, as input of the kernels, and labels: given or kept; kept groups."""
     model = explained.model
     if X is not None and y is not None:
-        return explained.read(X), np.asarray(y)
+        return explained.read(X), np.asarray(y), None
     kept = None if model.kernel is None else model.kernel.rows
     labels = model.kept.labels if model.facts.streamed is None else None
     if X is not None or y is not None or kept is None or labels is None:
@@ -128,7 +134,7 @@ def _training_rows(explained: Explained, X: Any, y: Any) -> tuple[Any, NDArray[A
             "This model does not keep its training rows and labels. Pass both: "
             "source_importances(clf, X, y)."
         )
-    return kept, labels
+    return kept, labels, model.kept.groups
 
 
 def _targets(
@@ -182,12 +188,14 @@ class _Sources:
         work = sum(count * n_nodes(count) for count in counts)
         return int(np.clip(np.sqrt(_WORK / max(1, work)), _LEAST_ROWS, _MOST_ROWS))
 
-    def contributions(self, rows: Any, targets: FloatArray, ridge: FloatArray) -> FloatArray:
+    def contributions(
+        self, rows: Any, targets: FloatArray, ridge: FloatArray, together: Groups | None = None
+    ) -> FloatArray:
         """Return contributions to leave-one-out scores, of shape (n_sources, n_rows, n_outputs)."""
         n, gram = n_rows(rows), np.zeros((n_rows(rows), n_rows(rows)))
         for kernel, factor in zip(self.kernels, self.factors, strict=True):
             gram += factor * kernel(rows)
-        coef, left_out = leave_rows_out(gram, np.arange(n), targets, ridge, np.ones(n))
+        coef, left_out = leave_rows_out(gram, np.arange(n), targets, ridge, np.ones(n), together)
         out = np.zeros((len(self.names), *targets.shape))
         for kernel, factor, seen in zip(self.kernels, self.factors, self.seen, strict=True):
             if len(seen) == 1:
@@ -231,11 +239,13 @@ def _add_product(
             out[one, rows] += number * scores_without(values[place], coef, left_out, rows)
 
 
-def _shares(names: list[str], added: FloatArray, targets: FloatArray) -> SourceImportances:
+def _shares(
+    names: list[str], added: FloatArray, targets: FloatArray, together: Groups | None = None
+) -> SourceImportances:
     """Return the shares of sources in the covariance between contributions and targets."""
     centered = added - added.mean(axis=1, keepdims=True)
     rows = np.einsum("sic,ic->si", centered, targets - targets.mean(axis=0))
-    values, errors, is_clear = worth(rows, np.ones(len(targets)))
+    values, errors, is_clear = worth(rows, np.ones(len(targets)), together)
     values = values if is_clear else 0.0 * values
     total = float(values.sum()) or 1.0
     return SourceImportances(names, values / total, errors / total, len(targets))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from discernel.arrays import FloatArray, blas_threads, is_dask, is_sparse, n_rows
+from discernel.arrays.groups import make_groups
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import CombinedKernel, TiledBank, Uncentered
 from discernel.bank.sums import Labelled, SumPass, check_room
@@ -31,10 +31,12 @@ from discernel.learn.refine import divide_rows, refine_metric
 from discernel.learn.rows import PRIOR_REQUEST, Learning, learn_rows, rows_vary
 from discernel.learn.stages import FitRun
 from discernel.learn.summed import (
+    GroupFolds,
     StreamedFit,
     StreamState,
     fit_stream,
     statistics_rows,
+    sum_features,
 )
 from discernel.learn.survey import (
     Positions,
@@ -184,7 +186,8 @@ class StreamLearner:
         given = survey.drawn
         training = check_training(self.estimator, given.X, given.y, facts=survey.facts)
         survey = replace(survey, sample=replace(given, X=training.X), facts=None)
-        ClassTarget.from_labels(survey.drawn.y)
+        together = None if given.groups is None else make_groups(given.groups)
+        ClassTarget.from_labels(survey.drawn.y, groups=together)
         survey = survey if classes is None else survey.with_classes(classes)
         run, labels, n_drawn = self.run, survey.classes, len(survey.drawn)
         target = survey.target(labels, np.arange(n_drawn))
@@ -199,9 +202,11 @@ class StreamLearner:
             survey = replace(survey, sample=sample)
             prepare = _ChunkReader(known.reader, labels, factors)
             summing = SumPass(features, len(labels), run.device, prepare)
-            sums = source.reduce(summing, self._report(1, survey.n_rows))
+            folds = None if given.groups is None else GroupFolds.of(target, given.groups)
+            sums, parts = sum_features(source, summing, folds, self._report(1, survey.n_rows))
             n_seen = source.n_rows or survey.n_rows
-            state = StreamState(survey, surveying, features, sums, labels, factors, n_seen)
+            told = labels, factors, n_seen, folds, parts
+            state = StreamState(survey, surveying, features, sums, *told)
             state.check_same_rows()
             forecast, plan = run.record("stream")
             known = replace(known, facts=replace(known.facts, forecast=forecast, plan=plan))
@@ -212,12 +217,14 @@ class StreamLearner:
         X: Any,
         y: Any,
         sample_weight: Any,
+        groups: Any = None,
         classes: Any = None,
         *,
         planned: bool = False,
     ) -> Model:
         """Fit to rows in memory as if they were read in chunks."""
-        return self.fit(ArraySource(_table(X), y, sample_weight), classes, planned=planned)
+        source = ArraySource(_table(X), y, sample_weight, groups)
+        return self.fit(source, classes, planned=planned)
 
     def survey(self, source: Source) -> tuple[SurveyPass, Survey]:
         """Make the first pass over all rows; return the pass and its result."""
@@ -297,8 +304,9 @@ class StreamLearner:
         reader, facts, proposal = learning.training.reader, learning.facts, learning.proposal
         facts = replace(facts, bank="stream", low_rank_loss=None)
         learned_rows = learning.relearner.learned_rows
-        few = 2 * (len(sample) - len(learned_rows)) < min(len(learned_rows), _MOST_TO_EXPECT_FROM)
         involved, refined = rows[learned_rows], None
+        n_involved = np.count_nonzero(sample.with_involved(involved).involved)
+        few = 2 * (len(sample) - n_involved) < min(len(learned_rows), _MOST_TO_EXPECT_FROM)
         if proposal is not None:
             refined = self._refined(survey, kernels[0], proposal, X, facts)
         if refined is not None:
@@ -332,7 +340,8 @@ class StreamLearner:
         The result is None if the refined scales are not clearly better.
         """
         sample, parts = survey.drawn, divide_rows(len(survey.drawn))
-        if parts is None or must_stop_learning():
+        # The parts are random rows, which would divide groups.
+        if parts is None or must_stop_learning() or sample.groups is not None:
             return None
         spreads: tuple[float, ...] = given.spreads  # type: ignore[attr-defined]
         fitted, held = (self._target(survey, rows) for rows in parts)
@@ -443,6 +452,7 @@ class StreamLearner:
         X: Any,
         y: Any,
         sample_weight: Any,
+        groups: Any,
         classes: Any,
         forget: float,
     ) -> Model:
@@ -452,8 +462,8 @@ class StreamLearner:
         ----------
         model : Model or None
             The model of the rows so far, if any; a model of a fit in memory is replaced.
-        X, y, sample_weight : array-like
-            Rows, labels and weights.
+        X, y, sample_weight, groups : array-like
+            Rows, labels, weights and groups.
         classes : array-like or None
             All class labels, given with the first rows.
         forget : float
@@ -461,7 +471,7 @@ class StreamLearner:
         """
         model = None if model is None or model.stream is None else model
         stream = Stream() if model is None else model.stream
-        state, given = stream.state, _as_chunk(X, y, sample_weight)
+        state, given = stream.state, _as_chunk(X, y, sample_weight, groups)
         if model is not None:
             classes = model.classes
         elif classes is None:
@@ -470,7 +480,7 @@ class StreamLearner:
                     "The first rows must be of two classes, or all classes must be named. Got rows "
                     f"of class {np.asarray(given.y)[0]!r}. Call partial_fit(X, y, classes=[...])."
                 )
-            return self.fit_rows(X, y, sample_weight)
+            return self.fit_rows(X, y, sample_weight, groups)
         classes = np.unique(np.asarray(classes))
         chunk = self._prepend_waiting(model, given, classes, forget)
         codes = codes_of(np.asarray(chunk.y), classes, "X")
@@ -487,7 +497,7 @@ class StreamLearner:
         now, later = (chunk.part(np.flatnonzero(ready[codes] == each)) for each in (True, False))
         waiting = later if later.n_rows else None
         if model is None or state is None:
-            found = self.fit_rows(now.X, now.y, now.weights, classes)
+            found = self.fit_rows(now.X, now.y, now.weights, now.groups, classes)
             return replace(found, stream=replace(found.stream, waiting=waiting))
         if not now.n_rows:
             return replace(model, stream=replace(stream, waiting=waiting))
@@ -506,6 +516,11 @@ class StreamLearner:
         if waiting is None:
             return given
         codes_of(np.asarray(given.y), classes, "X")
+        if (waiting.groups is None) != (given.groups is None):
+            raise InvalidInputError(
+                "Either all calls of partial_fit have groups, or none. Got some without. Pass "
+                "groups in every call, or in none."
+            )
         weights = [np.ones(c.n_rows) if c.weights is None else c.weights for c in (waiting, given)]
         y = [comparable(np.asarray(chunk.y)) for chunk in (waiting, given)]
         unweighted = waiting.weights is given.weights is None and forget == 1.0
@@ -514,6 +529,9 @@ class StreamLearner:
             X=stack_rows([waiting.X, given.X]),
             y=np.concatenate(y),
             weights=None if unweighted else np.concatenate([forget * weights[0], weights[1]]),
+            groups=None
+            if waiting.groups is None or given.groups is None
+            else np.concatenate([waiting.groups, given.groups]),
         )
 
     def _add_to_sums(
@@ -523,14 +541,12 @@ class StreamLearner:
         chunk = replace(given, place=Place("X", _LATER, state.n_seen))
         prepare = _ChunkReader(model.reader, state.classes, state.factors)
         chunk = prepare.encoded(chunk)
-        rows = prepare.labelled(chunk)
         survey = state.surveying.add(state.survey.decayed(forget), chunk)
         with blas_threads(state.features.rank):
-            summing = SumPass(state.features, len(state.classes), self.run.device)
-            # A copy, because the sums belong to the previous model.
-            sums = summing.add(deepcopy(state.sums).decay(forget), rows)
+            summing = SumPass(state.features, len(state.classes), self.run.device, prepare.labelled)
+            sums, parts = state.with_rows(summing, chunk, forget)
             n_seen = state.n_seen + chunk.n_rows
-            state = replace(state, survey=survey, sums=sums, n_seen=n_seen)
+            state = replace(state, survey=survey, sums=sums, parts=parts, n_seen=n_seen)
             return self._fit_sums(model, replace(model.stream, state=state, waiting=waiting))
 
 
@@ -556,7 +572,8 @@ def _importances(
     counted = fit.held_out.rows if fit.held_out.scores is None else None
     if counted is None or len(counted) < 2:
         counted = every
-    chosen = importance_rows(counted, fit.state.features.rank, reader)
+    n_columns = fit.truth.shape[1] if fit.without else 1
+    chosen = importance_rows(counted, fit.state.features.rank * n_columns, reader)
     rows, labels = X[fit.rows[chosen]], fit.target.codes[chosen]
     left_out = fit.left_out(chosen)
     return Importances(column_importances(kernel, reader, head, rows, fit.coef, left_out, labels))
@@ -568,7 +585,7 @@ def _still_few(state: StreamState) -> bool:
     return bool(2 * np.count_nonzero(~involved) < np.count_nonzero(involved))
 
 
-def _as_chunk(X: Any, y: Any, sample_weight: Any) -> Chunk:
+def _as_chunk(X: Any, y: Any, sample_weight: Any, groups: Any) -> Chunk:
     """Return rows in memory as one chunk, or raise a clear error."""
     X = _table(X)
     if n_rows(X) == 0:
@@ -578,8 +595,8 @@ def _as_chunk(X: Any, y: Any, sample_weight: Any) -> Chunk:
         )
     if y is None:
         raise InvalidInputError("partial_fit needs a label per row. Got y=None.")
-    source = ArraySource(X, y, sample_weight)
-    return Chunk.of(source.X, source.y, source.weights, Place(source.name))
+    source = ArraySource(X, y, sample_weight, groups)
+    return Chunk.of(source.X, source.y, source.weights, Place(source.name), source.groups)
 
 
 def _table(X: Any) -> Any:

@@ -335,7 +335,8 @@ class WeightLearner:
             system = bank.rough_system(weights, ridge)
         else:  # mostly the last system of the solver, which is cached
             system = bank.system(weights, ridge)
-        fit = KernelLeastSquares(system, ridge, target.scores, target.sample_weights)
+        known = target.sample_weights, target.groups
+        fit = KernelLeastSquares(system, ridge, target.scores, *known)
         error = fit.leave_one_out_error()
         self.found[lam] = learned, error
         return error

@@ -145,11 +145,11 @@ def low_rank_loss(
     T, ridge = target.scores, criterion.sample_ridge(target, regularization)
     system = bank.system(weights, ridge)
     B = system.solve(T)
-    half = None
+    half, known = None, (target.sample_weights, target.groups)
     if bank.rank < bank.n_samples:
         few = bank.halved().system(weights, ridge)
-        half = KernelLeastSquares(few, ridge, T, target.sample_weights).leave_one_out_error()
-    fit = KernelLeastSquares(system, ridge, T, target.sample_weights)
+        half = KernelLeastSquares(few, ridge, T, *known).leave_one_out_error()
+    fit = KernelLeastSquares(system, ridge, T, *known)
     drawn = draw_rows(np.arange(n_rows(X)), _SAMPLE)
     value = regularization * inner(T, B)
     estimate = regularization * _estimated_change(bank, weights, B, kernel, X, drawn)
@@ -227,7 +227,8 @@ def _sample_errors(
         gram = counts.scale_both(gram)
         # The matrix is factored once and in place, because the solve comes before the diagonal.
         system = CholeskySystem(lambda: np.ascontiguousarray(gram), ridge)
-        fit = KernelLeastSquares(system, ridge, part.scores, part.sample_weights)
+        known = part.sample_weights, part.groups
+        fit = KernelLeastSquares(system, ridge, part.scores, *known)
         return fit.leave_one_out_error()
 
     features = bank.combined_features(weights)(rows)

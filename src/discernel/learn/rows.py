@@ -28,7 +28,7 @@ from discernel.default import (
     residual_landmarks,
 )
 from discernel.default.metric import Metric
-from discernel.discriminant import HeldOutScores
+from discernel.discriminant import HeldOutScores, left_out_words
 from discernel.exceptions import LeftOutColumnWarning, LowRankWarning, caller_stacklevel
 from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.weighted import WeightedKernels
@@ -138,17 +138,22 @@ class Learning:
         """
         relearner, proposal, n = self.relearner, self.proposal, self.target.n_samples
         phase("scoring held-out rows")
+        groups = self.target.groups
         if not relearner.learns:
-            return HeldOutScores()
+            return HeldOutScores(where=left_out_words(groups))
         if proposal is not None and len(proposal.dependent):
             rows = proposal.independent(np.arange(n))
             if len(rows):
-                where = "leave-one-out on rows that the metric was not learned from"
+                where = left_out_words(None if groups is None else groups.subset(rows), "metric")
                 return HeldOutScores(rows, where=where)
         search = self._logit_search() if logistic else None
         scores, folds = cross_fitted_scores(relearner, fit, search)
         rows, n_folds = np.flatnonzero(folds >= 0), int(folds.max()) + 1
         where = f"held out, {n_folds} folds" if n_folds > 1 else "held out, half of the rows"
+        if groups is not None:
+            where = f"held out, {n_folds} folds of {len(groups):,} groups"
+            if n_folds == 1:
+                where = f"held out, {len(groups.subset(rows)):,} of {len(groups):,} groups"
         regression = None if search is None else search.fit(self.bank, self.weights)
         return HeldOutScores(rows, scores[rows], where=where, logistic=regression)
 

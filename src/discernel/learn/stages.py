@@ -17,6 +17,7 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _num_samples
 
 from discernel.arrays import Device, blas_threads, one_blas_thread
+from discernel.arrays.groups import make_groups
 from discernel.arrays.sample_weights import check_sample_weight
 from discernel.bank import read_choice
 from discernel.criteria import Auto
@@ -45,13 +46,14 @@ from discernel.progress.deadline import (
     active_deadline,
     keep_deadline,
 )
+from discernel.rows.groups import group_codes, group_labels
 from discernel.targets import ClassTarget, Target
 
 if TYPE_CHECKING:
     from discernel.learn.chunks import StreamLearner
 
-#: Rows, labels and sample weights; a `Source` contains all three.
-Given = tuple[Any, Any, Any]
+#: Rows, labels, sample weights and groups; a `Source` contains all of them.
+Given = tuple[Any, Any, Any, Any]
 
 #: Fits with a longer forecast, in seconds, emit a warning.
 _LONG = 120.0
@@ -265,10 +267,10 @@ class FitRun:
 
     # ---- the stages --------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any) -> Model:
+    def fit(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Model:
         """Return the model of the last stage that finished in time."""
         estimator, limit = self._estimator, self._seconds
-        whole: Given = estimator._open_rows(X, y, sample_weight, self.bank)
+        whole: Given = estimator._open_rows(X, y, sample_weight, groups, self.bank)
         if limit is None:
             with keep_deadline():  # this fit may be a part of another one
                 return cast(Model, estimator._fit_model(*whole, self))
@@ -300,7 +302,7 @@ class FitRun:
         if self.survey is None or share.left >= 0:
             return whole
         sample, self.survey, self._is_cut = self.survey[1].drawn, None, True
-        return sample.X, sample.y, sample.weights
+        return sample.X, sample.y, sample.weights, sample.groups
 
     def _next_stage(self) -> Stage | None:
         """Return the next stage; None if there is no time for another one.
@@ -388,9 +390,10 @@ class FitRun:
             sample, self._n_rows = self.survey[1].drawn, self.survey[1].n_rows
             if self.stage is not None and n >= self._n_rows:
                 return whole
-            rows = self._draw_rows(sample.y, n)
-            return _safe_indexing(sample.X, rows), sample.y[rows], sample.weights[rows]
-        X, y, sample_weight = whole
+            rows, groups = self._draw_rows(sample.y, n, sample.groups), sample.groups
+            known = sample.y[rows], sample.weights[rows], None if groups is None else groups[rows]
+            return _safe_indexing(sample.X, rows), *known
+        X, y, sample_weight, groups = whole
         weights = np.ones(_num_samples(X))
         if sample_weight is not None:
             weights = check_sample_weight(sample_weight, len(weights))
@@ -398,17 +401,23 @@ class FitRun:
         self._n_rows = len(present)
         if n >= len(present):
             return whole
-        drawn = present[self._draw_rows(np.asarray(_safe_indexing(y, present)), n)]
+        labels = None if groups is None else group_labels(groups, len(weights))[present]
+        drawn = present[self._draw_rows(np.asarray(_safe_indexing(y, present)), n, labels)]
         kept = np.zeros(len(weights))
         kept[drawn] = weights[drawn]
-        return X, y, kept
+        return X, y, kept, groups
 
-    def _draw_rows(self, y: NDArray[Any], n: int) -> NDArray[np.intp]:
-        """Return the positions of ``n`` random rows, stratified by class."""
+    def _draw_rows(
+        self, y: NDArray[Any], n: int, labels: NDArray[Any] | None = None
+    ) -> NDArray[np.intp]:
+        """Return the positions of ``n`` random rows, stratified by class, in whole groups."""
         if n >= len(y):
             return np.arange(len(y))
+        together = None if labels is None else make_groups(group_codes(labels))
         random_state = self.request.random_state
         rng = check_random_state(0 if random_state is None else copy(random_state))
         if y.ndim == 1 and not is_regressor(self._estimator):
-            return ClassTarget.from_labels(y).draw(n / len(y), rng)
+            return ClassTarget.from_labels(y, groups=together).draw(n / len(y), rng)
+        if together is not None:
+            return np.sort(together.draw(np.zeros(len(y), dtype=np.intp), n, rng))
         return np.sort(rng.permutation(len(y))[:n])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,24 +12,113 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray
+from discernel.arrays.groups import Groups
 from discernel.arrays.sample_weights import SampleWeights
-from discernel.bank.sums import FeatureSums, SummedSystem
+from discernel.bank.sums import FeatureSums, SummedSystem, SumPass
 from discernel.criteria import LeftOutRows
 from discernel.discriminant import HeldOutScores, row_losses
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.features import NystromMap
-from discernel.learn.survey import Positions, Survey, SurveyPass, chosen_rows
+from discernel.learn.survey import Positions, Survey, SurveyPass, chosen_rows, mixed
 from discernel.programs.lambdas import LambdaSearch, lambda_grid, search_lambda
 from discernel.programs.least_squares import center_left_out
 from discernel.programs.solution import Limit
-from discernel.targets import ClassTarget
+from discernel.rows.chunks import Chunk, Report
+from discernel.rows.sources import Source
+from discernel.targets import ClassTarget, deal
 
+#: The number of folds of groups.
+_FOLDS = 5
 #: Candidates for λ, relative to the normalized kernel. More rows need smaller values.
 _LAMBDAS = lambda_grid(0.0, -10.0)
 #: Largest relative difference between sums of the same weights in different orders.
 _SAME_WEIGHT = 1e-10
 #: Memory limit, in bytes, for features of the rows that determine λ and class statistics.
 _FEATURE_BYTES = 2**27
+
+
+@dataclass(frozen=True, eq=False)
+class GroupFolds:
+    """The fold of each group: dealt for the groups of a sample, and by a hash for others.
+
+    Attributes
+    ----------
+    known : ndarray of int
+        The numbers of the groups of the sample, sorted.
+    dealt : ndarray of int
+        Their folds.
+    """
+
+    known: NDArray[np.int64]
+    dealt: Positions
+
+    @classmethod
+    def of(cls, target: ClassTarget, groups: NDArray[np.int64]) -> GroupFolds:
+        """Return folds of the groups of a sample, with similar shares of all classes."""
+        known, first = np.unique(groups, return_index=True)
+        return cls(known, deal(target.codes, _FOLDS, Groups(groups))[first])
+
+    @property
+    def n_folds(self) -> int:
+        """The number of folds."""
+        return int(self.dealt.max()) + 1
+
+    def __call__(self, groups: NDArray[np.int64]) -> Positions:
+        """Return the folds of groups."""
+        place = np.minimum(np.searchsorted(self.known, groups), len(self.known) - 1)
+        hashed = (mixed(groups.astype(np.uint64)) % np.uint64(self.n_folds)).astype(np.intp)
+        return np.where(self.known[place] == groups, self.dealt[place], hashed)
+
+
+@dataclass(frozen=True)
+class FoldedPass:
+    """Pass over chunks that sums features of the rows of each fold; a group is in one fold.
+
+    Attributes
+    ----------
+    summing : SumPass
+        Sums features.
+    folds : GroupFolds
+        The fold of each group.
+    """
+
+    summing: SumPass
+    folds: GroupFolds
+
+    def start(self) -> list[FeatureSums]:
+        return [self.summing.start() for _ in range(self.folds.n_folds)]
+
+    def add(self, state: list[FeatureSums], chunk: Chunk) -> list[FeatureSums]:
+        if chunk.groups is None:
+            raise InvalidInputError(
+                "Every chunk must have groups, as the first one. Got one without."
+            )
+        folds = self.folds(chunk.groups)
+        for fold in np.unique(folds):
+            rows = chunk.part(np.flatnonzero(folds == fold))
+            state[fold] = self.summing.add(state[fold], rows)
+        return state
+
+    def merge(self, state: list[FeatureSums], other: list[FeatureSums]) -> list[FeatureSums]:
+        return [self.summing.merge(*both) for both in zip(state, other, strict=True)]
+
+
+def sum_features(
+    source: Source, summing: SumPass, folds: GroupFolds | None, report: Report
+) -> tuple[FeatureSums, tuple[FeatureSums, ...]]:
+    """Return the sums of features of all rows and, with folds of groups, of each fold."""
+    if folds is None:
+        return source.reduce(summing, report), ()
+    parts: list[FeatureSums] = source.reduce(FoldedPass(summing, folds), report)
+    return add_sums(parts), tuple(parts)
+
+
+def add_sums(parts: Sequence[FeatureSums]) -> FeatureSums:
+    """Return the sums of all rows from those of some parts, which are not changed."""
+    total = deepcopy(parts[0])
+    for part in parts[1:]:
+        total += part
+    return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +141,10 @@ class StreamState:
         The class weights.
     n_seen : int
         The number of rows so far, including those of weight 0.
+    folds : GroupFolds or None
+        The folds of groups; None for rows without groups.
+    parts : tuple of FeatureSums
+        The sums over the rows of each fold; empty for rows without groups.
     """
 
     survey: Survey
@@ -60,6 +154,21 @@ class StreamState:
     classes: NDArray[Any]
     factors: FloatArray
     n_seen: int
+    folds: GroupFolds | None = None
+    parts: tuple[FeatureSums, ...] = ()
+
+    def with_rows(
+        self, summing: SumPass, chunk: Chunk, forget: float
+    ) -> tuple[FeatureSums, tuple[FeatureSums, ...]]:
+        """Return sums of all rows and of folds with more rows, and earlier rows times a factor.
+
+        They are copies, because the sums belong to the previous model.
+        """
+        if self.folds is None:
+            return summing.add(deepcopy(self.sums).decay(forget), chunk), ()
+        known = [deepcopy(part).decay(forget) for part in self.parts]
+        parts = FoldedPass(summing, self.folds).add(known, chunk)
+        return add_sums(parts), tuple(parts)
 
     def check_same_rows(self) -> None:
         """Raise an error if the two passes read different rows."""
@@ -108,8 +217,10 @@ class StreamedFit:
         The weights of the rows in the sums.
     fitted : ndarray of shape (n_rows, n_targets)
         Predictions for the rows by the fit to all rows.
-    left : ndarray of shape (n_rows,)
-        The residual of each row divided by its leave-one-out error.
+    leave_one_out : ndarray of shape (n_rows, n_targets)
+        Predictions for the rows by fits without each of them, or without the fold of its group.
+    without : tuple of (FeatureSums, SummedSystem)
+        The sums and systems without each fold; empty for rows without groups.
     """
 
     state: StreamState
@@ -123,7 +234,8 @@ class StreamedFit:
     truth: FloatArray
     weights: FloatArray
     fitted: FloatArray
-    left: FloatArray
+    leave_one_out: FloatArray
+    without: tuple[tuple[FeatureSums, SummedSystem], ...] = ()
 
     @cached_property
     def _solution(self) -> tuple[FloatArray, FloatArray]:
@@ -141,15 +253,19 @@ class StreamedFit:
         return self._solution[1]
 
     @cached_property
-    def leave_one_out(self) -> FloatArray:
-        """The leave-one-out prediction for each row of the sample."""
-        return self.truth - (self.truth - self.fitted) / self.left[:, None]
-
-    @cached_property
     def left_out_scores(self) -> FloatArray:
         """Leave-one-out predictions with the same mean as ``fitted``; see `center_left_out`."""
+        if self.without:
+            means = [sums.values / sums.weight for sums, _ in self.without]
+            shift = (self.state.sums.values / self.state.sums.weight - means) @ self.table
+            return np.asarray(self.leave_one_out + shift[self._folds])
         shares = self.weights / float(self.state.sums.weight)
         return center_left_out(self.leave_one_out, self.truth, shares)
+
+    @property
+    def _folds(self) -> Positions:
+        """The fold of each row, for rows with groups."""
+        return folds_of(self.state, self.rows)
 
     @property
     def sample_weights(self) -> SampleWeights | None:
@@ -177,11 +293,44 @@ class StreamedFit:
             Positions in ``rows``.
         """
         features, weights = self.state.features, self.weights[chosen]
+        if self.without:
+            betas = [self._without(fold)[0] for fold in range(len(self.without))]
+            coefs = [self.coef - features.expansion(beta) * self.system.unit for beta in betas]
+            influence = np.stack([coefs[fold] for fold in self._folds[chosen]], axis=1)
+            groups = self.state.survey.drawn.groups
+            assert groups is not None
+            return LeftOutRows(
+                chosen,
+                self.leave_one_out[chosen],
+                np.ones_like(self.truth[chosen]),
+                influence.reshape(len(influence), -1),
+                weights,
+                Groups(groups[self.rows[chosen]]),
+            )
         values = features(self.state.survey.drawn.X[self.rows[chosen]])
         beta, left = self.system.influence(values, weights, self.regularization)
         errors = (self.truth - self.fitted)[chosen] / left[:, None]
         influence = features.expansion(beta) * self.system.unit
         return LeftOutRows(chosen, self.truth[chosen] - errors, errors, influence, weights)
+
+    def _without(self, fold: int) -> tuple[FloatArray, FloatArray]:
+        """Return coefficients of features and intercepts of the fit without a fold."""
+        return fit_without(self.without[fold][1], self.system, self.table, self.regularization)
+
+
+def folds_of(state: StreamState, rows: Positions) -> Positions:
+    """Return the folds of rows of the sample."""
+    groups = state.survey.drawn.groups
+    assert state.folds is not None
+    assert groups is not None
+    return state.folds(groups[rows])
+
+
+def fit_without(
+    part: SummedSystem, whole: SummedSystem, table: FloatArray, regularization: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the fit to a part of the rows, with the penalty of the fit to all rows."""
+    return part.fit(table, regularization * whole.unit / part.unit)
 
 
 def statistics_rows(state: StreamState) -> Positions:
@@ -223,15 +372,16 @@ def fit_stream(
     table[np.searchsorted(state.classes, target.classes)] = target.class_scores
     codes = np.searchsorted(state.classes, target.classes)[target.codes]
     summed = sample.weights[rows] * sample.decays[rows] * state.factors[codes]
-    at = system.sampled(state.features(sample.X[rows]), summed, table)
-    truth = table[codes]
+    truth, without = table[codes], systems_without(state)
+    at = _predictions(state, system, without, rows, summed, table, truth)
     counted = np.flatnonzero(~sample.involved[rows])
     held_out = HeldOutScores()
+    how = f"held out, {len(without)} folds of groups," if without else "leave-one-out"
     if sample.involved.any():
-        where = "leave-one-out on a random sample of rows that the kernel was not learned from"
+        where = f"{how} on a random sample of rows that the kernel was not learned from"
         held_out = HeldOutScores(counted, where=where)
-    elif len(rows) < state.survey.n_rows:
-        held_out = HeldOutScores(where="leave-one-out on a random sample of rows")
+    elif without or len(rows) < state.survey.n_rows:
+        held_out = HeldOutScores(where=f"{how} on a random sample of rows")
     at_limit: Limit | None = None
     if fallback is not None:
         held_out, instead = fallback
@@ -242,7 +392,53 @@ def fit_stream(
     else:
         chosen = regularization
     known = (state, system, chosen, at_limit, target, held_out, rows)
-    return StreamedFit(*known, table, truth, summed, *at(chosen))
+    return StreamedFit(*known, table, truth, summed, *at(chosen), without)
+
+
+def systems_without(state: StreamState) -> tuple[tuple[FeatureSums, SummedSystem], ...]:
+    """Return sums and systems of all rows but those of each fold; empty without groups."""
+    found = []
+    for fold in range(len(state.parts)):
+        others = add_sums([part for other, part in enumerate(state.parts) if other != fold])
+        found.append((others, SummedSystem(others, state.features)))
+    return tuple(found)
+
+
+def _predictions(
+    state: StreamState,
+    system: SummedSystem,
+    without: tuple[tuple[FeatureSums, SummedSystem], ...],
+    rows: Positions,
+    weights: FloatArray,
+    table: FloatArray,
+    truth: FloatArray,
+) -> Callable[[float], tuple[FloatArray, FloatArray]]:
+    """Return a function of λ that returns fitted and left-out predictions for rows of the sample.
+
+    Left-out predictions are those of leave-one-out or, for rows with groups, of the fits without
+    the fold of each group.
+    """
+    features = state.features(state.survey.drawn.X[rows])
+    if not without:
+        sampled = system.sampled(features, weights, table)
+
+        def at(regularization: float) -> tuple[FloatArray, FloatArray]:
+            fitted, left = sampled(regularization)
+            return fitted, truth - (truth - fitted) / left[:, None]
+
+        return at
+    folds = folds_of(state, rows)
+
+    def at_folds(regularization: float) -> tuple[FloatArray, FloatArray]:
+        beta, intercept = system.fit(table, regularization)
+        predicted = np.empty_like(truth)
+        for fold, (_, part) in enumerate(without):
+            own = fit_without(part, system, table, regularization)
+            inside = folds == fold
+            predicted[inside] = features[inside] @ own[0] + own[1]
+        return features @ beta + intercept, predicted
+
+    return at_folds
 
 
 def _best(
@@ -258,8 +454,7 @@ def _best(
     shares = None if part.sample_weights is None else part.sample_weights.shares
 
     def loss(regularization: float) -> float:
-        fitted, left = at(regularization)
-        predicted = truth - (truth - fitted) / left[:, None]
+        _, predicted = at(regularization)
         found, _ = row_losses(predicted[counted], truth[counted], part)
         return float(np.average(found, weights=shares))
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray, is_frame, is_sparse
+from discernel.arrays.groups import Groups, make_groups
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.columns import AUTO_TAKES_TABLES
@@ -120,7 +121,8 @@ class Survey:
         values *= weights.sum() / values.sum()
         if np.allclose(values, weights, rtol=1e-12, atol=0.0):
             values = weights  # the sample has all rows
-        return ClassTarget(classes, codes, SampleWeights.of(values))
+        groups = None if self.drawn.groups is None else make_groups(self.drawn.groups[rows])
+        return ClassTarget(classes, codes, SampleWeights.of(values), groups)
 
     def check_kinds(self) -> None:
         """Raise an error if a column mixes numbers, text and dates, naming the parts."""
@@ -305,15 +307,15 @@ def row_keys(place: Place, n: int, seed: int) -> FloatArray:
     seed : int
         The seed.
     """
-    start = _mixed(np.array([seed % 2**63], dtype=np.uint64))
-    start = _mixed(start + np.array([place.part], dtype=np.uint64))
+    start = mixed(np.array([seed % 2**63], dtype=np.uint64))
+    start = mixed(start + np.array([place.part], dtype=np.uint64))
     rows: NDArray[np.uint64] = np.arange(place.first, place.first + n).astype(np.uint64)
     with np.errstate(over="ignore"):
-        bits = _mixed(start + rows)
+        bits = mixed(start + rows)
     return np.asarray(-np.log1p(-((bits >> np.uint64(11)) * 2.0**-53)))
 
 
-def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return the splitmix64 hash of numbers."""
     with np.errstate(over="ignore"):
         bits = bits + np.uint64(0x9E3779B97F4A7C15)
@@ -339,7 +341,9 @@ class RowSample:
     keys : ndarray of shape (n_rows,)
         Random numbers; rows with the smallest ones are kept.
     involved : ndarray of bool, of shape (n_rows,)
-        Whether the kernel was learned on each row.
+        Whether the kernel was learned on each row, or on other rows of its group.
+    groups : ndarray of int of shape (n_rows,) or None
+        The numbers of their groups.
     """
 
     X: Any
@@ -348,6 +352,7 @@ class RowSample:
     decays: FloatArray
     keys: FloatArray
     involved: NDArray[np.bool_]
+    groups: NDArray[np.int64] | None = None
 
     @classmethod
     def of(cls, chunk: Chunk, seed: int, rows: Positions, most: int) -> RowSample:
@@ -363,6 +368,7 @@ class RowSample:
             np.ones(len(kept)),
             keys[kept],
             np.zeros(len(kept), dtype=bool),
+            None if chunk.groups is None else chunk.groups[rows[kept]],
         )
 
     def __len__(self) -> int:
@@ -371,7 +377,14 @@ class RowSample:
     def merged(self, other: RowSample, most: int) -> RowSample:
         """Return the sample of the rows of two samples."""
         keys = np.concatenate([self.keys, other.keys])
-        y = np.concatenate([self.y, other.y])
+        y, groups = np.concatenate([self.y, other.y]), None
+        if (self.groups is None) != (other.groups is None):
+            raise InvalidInputError(
+                "Either all rows have groups, or none. Got some without. Pass groups in every "
+                "chunk and in every call of partial_fit, or in none."
+            )
+        if self.groups is not None and other.groups is not None:
+            groups = np.concatenate([self.groups, other.groups])
         kept = chosen_rows(keys, y, most)
         first, second = kept[kept < len(self)], kept[kept >= len(self)] - len(self)
         if len(second) == 0 and len(first) == len(self):
@@ -387,6 +400,7 @@ class RowSample:
             np.concatenate([self.decays, other.decays])[both],
             keys[both],
             np.concatenate([self.involved, other.involved])[both],
+            None if groups is None else groups[both],
         )
 
     def decayed(self, factor: float) -> RowSample:
@@ -396,7 +410,7 @@ class RowSample:
     def with_involved(self, rows: Positions) -> RowSample:
         """Return the sample with a mask of the rows that the kernel was learned on."""
         involved = np.zeros(len(self), dtype=bool)
-        involved[rows] = True
+        involved[rows if self.groups is None else Groups(self.groups).fellows(rows)] = True
         return replace(self, involved=involved)
 
 

@@ -13,6 +13,7 @@ from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.validation import _check_y, _num_samples
 
 from discernel.arrays import FloatArray, is_frame, is_sparse, on_host
+from discernel.arrays.groups import Groups, make_groups
 from discernel.arrays.sample_weights import SampleWeights, check_sample_weight
 from discernel.bank import gram_stack
 from discernel.bank.grams import check_grams
@@ -24,6 +25,7 @@ from discernel.kernels.columns import Table, column_quantiles, is_missing
 from discernel.model import KeptRows
 from discernel.rows.cells import ColumnFacts, as_table, is_plain
 from discernel.rows.encoder import TableEncoder, has_row_numbers
+from discernel.rows.groups import group_codes, group_labels
 from discernel.rows.reader import (
     RowReader,
     check_kernels_take,
@@ -51,6 +53,8 @@ class TrainingRows:
         such as median widths, are fixed.
     weights : SampleWeights or None
         Sample weights; None if all are equal.
+    groups : Groups or None
+        Groups of rows that are held out together; None if each row is held out alone.
     places : ndarray of int or None
         The positions of the rows among all given rows; None if no row was dropped.
     absent : ndarray or None
@@ -63,6 +67,7 @@ class TrainingRows:
     y: Any
     reader: RowReader
     weights: SampleWeights | None = None
+    groups: Groups | None = None
     places: NDArray[np.intp] | None = None
     absent: NDArray[Any] | None = None
     proposes: bool = False
@@ -90,7 +95,7 @@ class TrainingRows:
         return check_grams(gram_stack(kernels, self.X), kernel_names(kernels), trusted)
 
     def kept(self, labels: NDArray[Any], rows: NDArray[np.intp] | None) -> KeptRows:
-        """Return labels and positions of the rows that the model keeps for predictions.
+        """Return labels, positions and groups of the rows that the model keeps for predictions.
 
         Parameters
         ----------
@@ -101,7 +106,8 @@ class TrainingRows:
         """
         if rows is None:
             return KeptRows()
-        return KeptRows(labels[rows], rows if self.places is None else self.places[rows])
+        groups = None if self.groups is None else self.groups.codes[rows]
+        return KeptRows(labels[rows], rows if self.places is None else self.places[rows], groups)
 
 
 def check_training(
@@ -109,6 +115,7 @@ def check_training(
     X: Any,
     y: Any,
     sample_weight: Any = None,
+    groups: Any = None,
     *,
     labels: bool = True,
     keep: bool = True,
@@ -127,6 +134,8 @@ def check_training(
         The target.
     sample_weight : array-like of shape (n_samples,), optional
         Sample weights.
+    groups : array-like of shape (n_samples,), optional
+        Labels of groups of rows.
     labels : bool, default=True
         Whether y has class labels; labels that only rows of weight 0 have are then recorded.
     keep : bool, default=True
@@ -138,6 +147,7 @@ def check_training(
     """
     candidates = estimator._candidates()
     absent = present = weights = stood = None
+    codes = None if groups is None else group_codes(group_labels(groups, _num_samples(X)))
     if sample_weight is not None:
         check_consistent_length(X, y)
         values = check_sample_weight(sample_weight, _num_samples(X))
@@ -147,6 +157,7 @@ def check_training(
                 absent = labels_without_weight(y, counted)
             X, stood = _select_weighted(X, counted, are_precomputed(candidates))
             y, present = _safe_indexing(y, counted), counted
+            codes = None if codes is None else codes[counted]
         weights = SampleWeights.of(values[counted])
     name = type(estimator).__name__
     y = on_host(y)
@@ -154,7 +165,10 @@ def check_training(
         _check_targets(y, present, numbers=options.get("y_numeric", False))
     found = _check(name, candidates, X, y, keep=keep, facts=facts, **options)
     reader = replace(found.reader, present=stood)
-    return replace(found, reader=reader, weights=weights, places=present, absent=absent)
+    together = None if codes is None else make_groups(codes)
+    return replace(
+        found, reader=reader, weights=weights, groups=together, places=present, absent=absent
+    )
 
 
 def _check_targets(y: Any, places: NDArray[np.intp] | None, *, numbers: bool) -> None:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from discernel.arrays import Buffers, FloatArray, draw_rows, in_threads, is_sparse, n_cores
+from discernel.arrays.groups import Groups
 from discernel.bank import CombinedFeatures, CombinedKernel
 from discernel.kernels import Kernel
 from discernel.kernels.columns import Table
@@ -77,6 +78,8 @@ class LaterImportances:
         Targets, ridges and sample weights of the fit, as in `leave_rows_out`.
     labels : ndarray of shape (n_samples, ...)
         The labels for the losses of the head.
+    groups : ndarray of shape (n_samples,) or None
+        The groups of the rows, which are left out together.
     """
 
     kernel: CombinedKernel
@@ -87,13 +90,15 @@ class LaterImportances:
     ridge: FloatArray
     weights: FloatArray
     labels: NDArray[Any]
+    groups: NDArray[np.intp] | None = None
 
     @cached_property
     def found(self) -> tuple[FloatArray, FloatArray]:
         """Shares that sum to 1, and their standard errors."""
         kernel, rows = self.kernel, self.rows
         gram = kernel.sum(kernel.rows, kernel.rows)
-        fit = leave_rows_out(gram, rows, self.truth, self.ridge, self.weights)
+        groups = None if self.groups is None else Groups(self.groups)
+        fit = leave_rows_out(gram, rows, self.truth, self.ridge, self.weights, groups)
         X, labels = kernel.rows[rows], self.labels[rows]
         return column_importances(kernel, self.reader, self.head, X, *fit, labels)
 
@@ -134,12 +139,14 @@ def importances_of(
     every = np.arange(fit.n_samples) if rows is None else rows
     # Sorted by their fitted scores, so that the drawn rows do not depend on their order.
     every = every[np.lexsort(np.round(fit.fitted[every], _SAME_DIGITS).T)]
-    chosen = importance_rows(every, fit.n_samples, reader)
+    n_columns = 1 if fit.groups is None else fit.fitted.shape[1]
+    chosen = importance_rows(every, fit.n_samples * n_columns, reader)
     if kernel.rows is not None and fit.n_samples <= _MOST_DEFERRED:
-        known = fit.sample_weights
+        known, groups = fit.sample_weights, None if fit.groups is None else fit.groups.codes
         weights = np.ones(fit.n_samples) if known is None else known.values
+        told = fit.truth, fit.ridge, weights, labels, groups
         kept = cast(CombinedKernel, kernel)  # features keep no rows
-        return LaterImportances(kept, reader, head, chosen, fit.truth, fit.ridge, weights, labels)
+        return LaterImportances(kept, reader, head, chosen, *told)
     if fit.by_iteration:
         chosen = draw_rows(chosen, _MOST_SOLVED)
     left_out = fit.left_out(chosen)
@@ -211,17 +218,21 @@ def leave_rows_out(
     truth: FloatArray,
     ridge: FloatArray,
     weights: FloatArray,
+    groups: Groups | None = None,
 ) -> tuple[FloatArray, LeftOutRows]:
     """Return the coefficients of a fit to ``truth``, and its leave-one-out fits for some rows.
 
     With Q = N⁻¹ − N⁻¹11ᵀN⁻¹/(1ᵀN⁻¹1) and α = QT, the fit without row i has the coefficients
-    α − Q_:i α_i/Q_ii, which are 0 for row i. They sum to 0, as α does, so kernels need not be
-    centred. ``gram`` is the kernel matrix of all rows, which is overwritten. ``ridge`` and
-    ``weights`` are the ridge and the sample weight of each row.
+    α − Q_:i α_i/Q_ii, which are 0 for row i, and the fit without the rows S of a group has
+    α − Q_:S (Q_SS)⁻¹α_S. They sum to 0, as α does, so kernels need not be centred. ``gram`` is the
+    kernel matrix of all rows, which is overwritten. ``ridge`` and ``weights`` are the ridge and the
+    sample weight of each row.
     """
     gram -= gram.mean(axis=0)
     gram -= gram.mean(axis=1, keepdims=True)
     gram[np.diag_indices_from(gram)] += ridge
+    if groups is not None:
+        return _leave_groups_out(gram, rows, truth, weights, groups)
     places = np.arange(len(rows))
     right = np.zeros((len(gram), 1 + truth.shape[1] + len(rows)), order="F")
     right[:, 0], right[:, 1 : -len(rows)] = 1.0, truth
@@ -235,24 +246,55 @@ def leave_rows_out(
     return coef, LeftOutRows(rows, truth[rows] - errors, errors, influence, weights[rows])
 
 
+def _leave_groups_out(
+    system: FloatArray,
+    rows: NDArray[np.intp],
+    truth: FloatArray,
+    weights: FloatArray,
+    groups: Groups,
+) -> tuple[FloatArray, LeftOutRows]:
+    """Return `leave_rows_out` without the groups of the rows; N is overwritten."""
+    inverse = scipy.linalg.inv(system, overwrite_a=True)
+    ones = inverse.sum(axis=1)
+    inverse -= np.outer(ones, ones) / ones.sum()
+    coef = inverse @ truth
+    errors, parts = np.empty_like(coef), np.empty((len(rows), len(coef), coef.shape[1]))
+    for members in groups.batches:
+        blocks = inverse[members[:, :, None], members[:, None, :]]
+        errors[members] = np.linalg.solve(blocks, coef[members])
+    for place, number in enumerate(groups.numbers[rows]):
+        inside = groups.numbers == number
+        parts[place] = inverse[:, inside] @ errors[inside]
+    influence = parts.transpose(1, 0, 2).reshape(len(coef), -1)
+    scores, known = (truth - errors)[rows], (weights[rows], groups.subset(rows))
+    return coef, LeftOutRows(rows, scores, np.ones_like(scores), influence, *known)
+
+
 def scores_without(
     values: FloatArray, coef: FloatArray, left_out: LeftOutRows, rows: slice
 ) -> FloatArray:
     """Return Σ_j (coef_j − influence_ji e_i) values_ij for a slice of the left-out rows i."""
+    if left_out.groups is not None:  # with columns of their own for all targets of a row
+        shape = len(left_out.rows), coef.shape[1], len(coef)
+        own = np.einsum("ij,ikj->ik", values, left_out.influence.T.reshape(shape)[rows])
+        return np.asarray(values @ coef - own)
     own = np.einsum("ij,ij->i", values, left_out.influence.T[rows])
     return np.asarray(values @ coef - own[:, None] * left_out.errors[rows])
 
 
-def worth(rows: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray, bool]:
+def worth(
+    rows: FloatArray, weights: FloatArray, groups: Groups | None = None
+) -> tuple[FloatArray, FloatArray, bool]:
     """Return shrunk means of rowwise increases, their standard errors, and their significance.
 
     ``rows`` has shape (n, n_rows), for n columns or sources. Means are cut at 0 and multiplied by
     z⁴/(z⁴ + 3⁴) if they are z standard errors. The increases are significant if the largest z is
-    larger than expected by chance for the largest of n.
+    larger than expected by chance for the largest of n. Groups of rows vary together.
     """
     shares = weights / weights.sum()
     means = rows @ shares
-    errors = np.sqrt((rows - means[:, None]) ** 2 @ shares**2)
+    parts = (rows - means[:, None]) * shares
+    errors = np.linalg.norm(parts if groups is None else groups.sums(parts.T).T, axis=1)
     gains = np.maximum(means, 0.0)
     z = np.divide(gains, errors, out=np.where(gains > 0, np.inf, 0.0), where=errors > 0)
     trust = 1.0 / (1.0 + np.divide(_DOUBT, z, out=np.full_like(z, np.inf), where=z > 0) ** 4)
@@ -310,9 +352,9 @@ def column_importances(
         if each.any():
             growth[column] = np.mean([loss(left_out.scores + one) for one in each], axis=0) - before
             moved[column] = np.sum(each**2, axis=(0, 2))
-    values, errors, is_clear = worth(growth, weights)
+    values, errors, is_clear = worth(growth, weights, left_out.groups)
     if not is_clear:
-        values, errors, _ = worth(moved, weights)
+        values, errors, _ = worth(moved, weights, left_out.groups)
     total = float(values.sum()) or 1.0
     return values / total, errors / total
 

@@ -21,7 +21,7 @@ _FEW_ENTRIES = 2**17
 
 @dataclass(frozen=True, eq=False)
 class KeptRows:
-    """Labels and positions of the training rows that a model keeps for predictions.
+    """Labels, positions and groups of the training rows that a model keeps for predictions.
 
     Attributes
     ----------
@@ -29,10 +29,13 @@ class KeptRows:
         The labels; None if the kept rows differ between kernels.
     places : ndarray of int or None
         The positions among the training rows; None if unknown.
+    groups : ndarray of int or None
+        The groups; None if each row was held out alone, or if unknown.
     """
 
     labels: NDArray[Any] | None = None
     places: NDArray[np.intp] | None = None
+    groups: NDArray[np.intp] | None = None
 
 
 @dataclass(frozen=True, eq=False)

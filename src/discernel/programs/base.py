@@ -305,7 +305,8 @@ class Criterion(ABC):
         """Return the least-squares fit of the target, or of other scores, with a sum of kernels."""
         ridge = self.sample_ridge(target, regularization)
         scores = target.scores if scores is None else scores
-        return KernelLeastSquares(bank.system(weights, ridge), ridge, scores, target.sample_weights)
+        known = target.sample_weights, target.groups
+        return KernelLeastSquares(bank.system(weights, ridge), ridge, scores, *known)
 
 
 # ---- parts of the samples ----------------------------------------------------------------------

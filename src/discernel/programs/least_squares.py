@@ -1,5 +1,9 @@
 """Kernel least squares with an intercept, and its leave-one-out predictions in closed form.
 
+If rows have groups, "leave-one-out" leaves out the group of a row: with S the rows of a group, the
+errors of the fit without them at these rows are (Q_SS)⁻¹(QT)_S. For a group of one row this is the
+leave-one-out error (QT)_i/Q_ii.
+
 The discriminants of both papers are least-squares fits of class scores: with equal ridges of all
 samples for [Ye08]_, and with ridges in proportion to the class sizes for [Kim06]_.
 """
@@ -14,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray
+from discernel.arrays.groups import Groups
 from discernel.arrays.sample_weights import SampleWeights, row_weights
 from discernel.bank import System
 
@@ -56,10 +61,12 @@ class LeastSquares(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class LeftOutRows:
-    """Leave-one-out fits without each of some training rows.
+    """Leave-one-out fits without each of some training rows, or without the group of each.
 
     With a_i the fit to 1 at row i and 0 at all others, the fit without row i is
-    f_{−i}(x) = f(x) − a_i(x) e_i, where e_i = t_i − f_{−i}(x_i) is its error at that row.
+    f_{−i}(x) = f(x) − a_i(x) e_i, where e_i = t_i − f_{−i}(x_i) is its error at that row. Without
+    the rows S of a group it is f_{−S}(x) = f(x) − Σ_{j∈S} a_j(x) e_j, with the errors of that fit:
+    for each target, one function of x.
 
     Attributes
     ----------
@@ -68,11 +75,14 @@ class LeftOutRows:
     scores : ndarray of shape (n_rows, n_targets)
         f_{−i}(x_i).
     errors : ndarray of shape (n_rows, n_targets)
-        e_i.
-    influence : ndarray of shape (n_terms, n_rows)
-        The coefficients of a_i, in the same terms as those of f.
+        e_i; with groups, ones.
+    influence : ndarray of shape (n_terms, n_rows), or (n_terms, n_rows * n_targets) with groups
+        The coefficients of a_i, in the same terms as those of f; with groups, those of
+        Σ_{j∈S} a_j e_j, all targets of a row side by side.
     weights : ndarray of shape (n_rows,)
         Sample weights of the rows.
+    groups : Groups or None
+        The groups of the rows.
     """
 
     rows: NDArray[np.intp]
@@ -80,6 +90,7 @@ class LeftOutRows:
     errors: FloatArray
     influence: FloatArray
     weights: FloatArray
+    groups: Groups | None = None
 
 
 class KernelLeastSquares:
@@ -95,6 +106,8 @@ class KernelLeastSquares:
         The rows t_i; with sample weights √ω_i t_i, as in `Target.scores`.
     sample_weights : SampleWeights, optional
         ω, the sample weights of the bank of N.
+    groups : Groups, optional
+        Groups of rows that are left out together.
 
     Attributes
     ----------
@@ -110,9 +123,10 @@ class KernelLeastSquares:
         ridge: FloatArray,
         targets: FloatArray,
         sample_weights: SampleWeights | None = None,
+        groups: Groups | None = None,
     ) -> None:
         self._system, self._ridge, self._targets = system, ridge, targets
-        self.sample_weights = sample_weights
+        self.sample_weights, self.groups = sample_weights, groups
         self._rows = row_weights(sample_weights, len(targets))
         roots = self._rows.roots  # with sample weights, √ω replaces the ones
         solved = system.solve(np.hstack([roots[:, None], targets]))
@@ -163,11 +177,14 @@ class KernelLeastSquares:
         """Leave-one-out predictions with the same mean as ``fitted``; see `center_left_out`."""
         shares = 1.0 / self.ridge if self._ridge.any() else self._rows.values
         shares = shares / shares.sum()
-        return center_left_out(self.leave_one_out, self.truth - shares @ self.truth, shares)
+        targets = self.truth - shares @ self.truth
+        return center_left_out(self.leave_one_out, targets, shares, self.groups)
 
     @cached_property
     def _residuals(self) -> FloatArray:
         """The leave-one-out errors, times √ω."""
+        if self.groups is not None:
+            return solve_groups(self._system, self.groups, self._solved_ones, self._sum, self._dual)
         diagonal = self._system.inverse_diagonal() - self._solved_ones**2 / self._sum  # Q_ii
         return np.asarray(self._dual / diagonal[:, None])
 
@@ -179,12 +196,32 @@ class KernelLeastSquares:
         rows : ndarray of int
             Positions of the rows.
         """
+        if self.groups is not None:
+            return self._left_out_groups(rows, self.groups)
         places, units = np.arange(len(rows)), np.zeros((self.n_samples, len(rows)))
         units[rows, places] = self._rows.roots[rows]
         unit = KernelLeastSquares(self._system, self._ridge, units, self.sample_weights)
         errors = self._dual[rows] / unit._dual[rows, places][:, None]
         scores, weights = self.truth[rows] - errors, self._rows.values[rows]
         return LeftOutRows(rows, scores, errors, unit.coef, weights)
+
+    def _left_out_groups(self, rows: NDArray[np.intp], groups: Groups) -> LeftOutRows:
+        """Return the fits without the group of each of some rows: Q times its errors."""
+        present, place = np.unique(groups.numbers[rows], return_inverse=True)
+        inside = groups.numbers[:, None] == present  # (n_samples, n_groups)
+        errors, n_targets = self._residuals, self._targets.shape[1]
+        right = (inside[:, :, None] * errors[:, None, :]).reshape(self.n_samples, -1)
+        unit = KernelLeastSquares(self._system, self._ridge, right, self.sample_weights)
+        influence = unit.coef.reshape(self.n_samples, len(present), n_targets)[:, place]
+        weights = self._rows.values[rows]
+        return LeftOutRows(
+            rows,
+            self.leave_one_out[rows],
+            np.ones((len(rows), n_targets)),
+            influence.reshape(self.n_samples, -1),
+            weights,
+            groups.subset(rows),
+        )
 
     def leave_one_out_error(self) -> float:
         """Return the mean squared leave-one-out error."""
@@ -194,8 +231,37 @@ class KernelLeastSquares:
         return float(np.sum(self._residuals**2) / (self._rows.total * n_columns))
 
 
+def solve_groups(
+    system: System, groups: Groups, solved_ones: FloatArray, total: float, right: FloatArray
+) -> FloatArray:
+    """Return (Q_SS)⁻¹V_S for the rows S of each group, with Q = N⁻¹ − ssᵀ/σ.
+
+    Parameters
+    ----------
+    system : System
+        N.
+    groups : Groups
+        The groups.
+    solved_ones : ndarray of shape (n_samples,)
+        s = N⁻¹r, with r the ones or √ω.
+    total : float
+        σ = rᵀs.
+    right : ndarray of shape (n_samples, n)
+        V.
+    """
+    out = np.empty_like(right)
+    for rows, blocks in zip(groups.batches, system.inverse_blocks(groups), strict=True):
+        ones = solved_ones[rows]
+        own = blocks - ones[:, :, None] * ones[:, None, :] / total
+        out[rows] = np.linalg.solve(own, right[rows])
+    return out
+
+
 def center_left_out(
-    leave_one_out: FloatArray, targets: FloatArray, shares: FloatArray
+    leave_one_out: FloatArray,
+    targets: FloatArray,
+    shares: FloatArray,
+    groups: Groups | None = None,
 ) -> FloatArray:
     """Return leave-one-out predictions, shifted to the mean of the fit to all rows.
 
@@ -209,5 +275,10 @@ def center_left_out(
         The predictions, and the targets minus their mean.
     shares : ndarray of shape (n_samples,)
         The share of each row in the mean.
+    groups : Groups, optional
+        Groups of rows that are left out together.
     """
+    if groups is not None:
+        own = groups.sums(shares[:, None] * targets) / (1.0 - groups.sums(shares)[:, None])
+        return np.asarray(leave_one_out + own[groups.numbers])
     return np.asarray(leave_one_out + (shares / (1.0 - shares))[:, None] * targets)

@@ -8,6 +8,8 @@ all kernels costs one additional product of size n_samples:
 
 up to the factor of the mean.
 
+If rows have groups, the error of the rows S of a group is E_S = (Q_SS)⁻¹(QT)_S instead.
+
 With sample weights, T is √ω times the scores, √ω replaces the ones, and e_i is √ω_i times the
 error.
 
@@ -27,11 +29,11 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 
 from discernel.arrays import FloatArray
-from discernel.bank import Bank
+from discernel.bank import Bank, System
 from discernel.exceptions import check_number
 from discernel.programs.base import Criterion, Program
 from discernel.programs.lambdas import NEAR_LEAST, search_lambda
-from discernel.programs.least_squares import KernelLeastSquares
+from discernel.programs.least_squares import KernelLeastSquares, solve_groups
 from discernel.programs.simplex import normalize
 from discernel.targets import Target
 
@@ -88,8 +90,10 @@ class LeaveOneOutProgram(Program):
         def project(right: FloatArray) -> FloatArray:  # Q times
             return np.asarray(inverse.solve(right) - s * ((s.T @ right) / total))
 
-        diagonal = inverse.inverse_diagonal() - s[:, 0] ** 2 / total
         QT = project(T)
+        if self.target.groups is not None:
+            return self._group_error(inverse, project, QT, s, total)
+        diagonal = inverse.inverse_diagonal() - s[:, 0] ** 2 / total
         errors = QT / diagonal[:, None]
         influence = project(2.0 * errors / diagonal[:, None])
         leverage = 2.0 * np.einsum("ij,ij->i", errors, errors) / diagonal
@@ -99,6 +103,38 @@ class LeaveOneOutProgram(Program):
         twice = 2.0 * u / total - (float(leverage @ s[:, 0] ** 2) / total**2) * s
         by_weights, by_regularization = inverse.inner(
             leverage, np.hstack([influence, twice]), np.hstack([QT, s]), 1.0 / size
+        )
+        return ErrorPoint(float(np.sum(errors**2)) / size, by_weights, by_regularization)
+
+    def _group_error(
+        self,
+        inverse: System,
+        project: Callable[[FloatArray], FloatArray],
+        QT: FloatArray,
+        s: FloatArray,
+        total: float,
+    ) -> ErrorPoint:
+        """Return the mean squared leave-one-group-out error, and its gradient.
+
+        With F_S = (Q_SS)⁻¹E_S, S = 2Σ_S sym(Q_:S F_S (Q_:S E_S)ᵀ) − 2 sym(QF (QT)ᵀ), where columns
+        of QF and QE with one group each replace the diagonal of single rows.
+        """
+        groups = self.target.groups
+        assert groups is not None
+        errors = solve_groups(inverse, groups, s[:, 0], total, QT)
+        twice = 2.0 * solve_groups(inverse, groups, s[:, 0], total, errors)
+        size = self.bank.total * errors.shape[1]
+
+        def apart(columns: FloatArray) -> FloatArray:  # Q times, one column per group and target
+            out = np.zeros((len(columns), len(groups), columns.shape[1]))
+            out[np.arange(len(columns)), groups.numbers] = columns
+            return project(out.reshape(len(columns), -1))
+
+        by_weights, by_regularization = inverse.inner(
+            np.zeros(len(errors)),
+            np.hstack([project(twice), -apart(twice)]),
+            np.hstack([QT, apart(errors)]),
+            1.0 / size,
         )
         return ErrorPoint(float(np.sum(errors**2)) / size, by_weights, by_regularization)
 
@@ -207,7 +243,8 @@ def choose_regularization(
 
     def error(regularization: float) -> float:
         ridge = np.full(bank.n_samples, regularization)
-        fit = KernelLeastSquares(system(ridge), ridge, target.scores, target.sample_weights)
+        known = target.sample_weights, target.groups
+        fit = KernelLeastSquares(system(ridge), ridge, target.scores, *known)
         return fit.leave_one_out_error()
 
     first = None if start is None else regularizations.index(start)

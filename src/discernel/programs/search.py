@@ -82,7 +82,7 @@ class _Search:
         """
         bank, target = self.program.bank, self.program.target
         best, error = choose_regularization(bank, target, weights, lambdas, start)
-        pull = pull_to_equal(weights, self.program.pull, bank.effective)
+        pull = pull_to_equal(weights, self.program.pull, target.effective)
         candidate = Candidate(name, weights, best, error, pull)
         if name not in self.found or candidate.score < self.found[name].score:
             self.found[name] = candidate
@@ -116,7 +116,7 @@ class _Search:
                 start.weights,
                 start.regularization,
                 pull=self.program.pull,
-                n_samples=self.program.bank.effective,
+                n_samples=self.program.target.effective,
                 learns_regularization=self.program.regularization is None,
                 max_evaluations=max_evaluations,
                 monitor=self._monitor,

@@ -14,6 +14,7 @@ from sklearn.utils import _safe_indexing
 from discernel.arrays import FloatArray, convert_rows, is_frame, is_sparse, n_rows
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.columns import is_missing
+from discernel.rows.groups import group_hashes, group_labels
 
 State = TypeVar("State")
 
@@ -59,15 +60,18 @@ class Chunk:
         The sample weights; None for equal weights.
     place : Place
         The origin of the rows.
+    groups : ndarray of int of shape (n_rows,) or None
+        Numbers of the groups of the rows, the same in all chunks; None without groups.
     """
 
     X: Any
     y: NDArray[Any] | None
     weights: FloatArray | None
     place: Place
+    groups: NDArray[np.int64] | None = None
 
     @classmethod
-    def of(cls, X: Any, y: Any, weights: Any, place: Place) -> Chunk:
+    def of(cls, X: Any, y: Any, weights: Any, place: Place, groups: Any = None) -> Chunk:
         """Return a chunk with checked labels and weights, or raise an error that names the row.
 
         Parameters
@@ -78,6 +82,8 @@ class Chunk:
             The labels and sample weights. None of them may be missing.
         place : Place
             The origin of the rows.
+        groups : array-like of shape (n_rows,), optional
+            The labels of the groups.
         """
         labels = None if y is None else as_labels(y)
         numbers = None if weights is None else as_weights(weights, place.name)
@@ -86,7 +92,7 @@ class Chunk:
             _refuse_missing_labels(labels, place)
         if numbers is not None:
             _refuse_bad_weights(numbers, place)
-        return cls(X, labels, numbers, place)
+        return cls(X, labels, numbers, place, None if groups is None else _hashed(X, groups, place))
 
     @property
     def n_rows(self) -> int:
@@ -100,7 +106,16 @@ class Chunk:
             None if self.y is None else self.y[rows],
             None if self.weights is None else self.weights[rows],
             self.place,
+            None if self.groups is None else self.groups[rows],
         )
+
+
+def _hashed(X: Any, groups: Any, place: Place) -> NDArray[np.int64]:
+    """Return the numbers of groups, or raise an error that names the origin of the rows."""
+    try:
+        return group_hashes(group_labels(groups, n_rows(X)))
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{error} Rows are counted from {place.of_row(0)}.") from error
 
 
 def check_lengths(X: Any, y: Any, weights: Any, name: str) -> None:

@@ -51,14 +51,21 @@ class DaskSource(Source):
         The sample weights, in the same forms as y.
     drop : sequence of str, optional
         Columns to leave out.
+    groups : str or one-dimensional Dask collection, optional
+        The labels of groups of rows, in the same forms as y.
     """
 
     def __init__(
-        self, X: Any, y: Any = None, weights: Any = None, drop: Sequence[str] = ()
+        self,
+        X: Any,
+        y: Any = None,
+        weights: Any = None,
+        drop: Sequence[str] = (),
+        groups: Any = None,
     ) -> None:
-        is_table = is_frame(X)
-        names = [column_name(each) for each in (y, weights)]
-        layout = _layout(X, names[0], names[1], drop)
+        is_table, columns = is_frame(X), (y, weights, groups)
+        names = [column_name(each) for each in columns]
+        layout = _layout(X, names[0], names[1], drop, names[2])
         if not is_table:
             X = X.rechunk({1: -1})
             self.n_rows = None if np.isnan(X.shape[0]) else int(X.shape[0])
@@ -67,7 +74,7 @@ class DaskSource(Source):
         self._largest = None if is_table else _largest_bytes(X)
         given = [
             None if each is None or name is not None else _aligned(each, X, what)
-            for each, name, what in zip((y, weights), names, ("y", "weights"), strict=True)
+            for each, name, what in zip(columns, names, ("y", "weights", "groups"), strict=True)
         ]
         self._graph, self._keys = _partitions([X, *given])
 
@@ -197,14 +204,19 @@ def _reporting(counts: set[Any], report: Report | None) -> Iterator[None]:
 
 
 def _layout(
-    X: Any, target: str | None = None, weights: str | None = None, drop: Sequence[str] = ()
+    X: Any,
+    target: str | None = None,
+    weights: str | None = None,
+    drop: Sequence[str] = (),
+    groups: str | None = None,
 ) -> Layout:
     """Return the layout of a Dask collection."""
-    return Layout.of(X._meta if is_frame(X) else X, target, weights, drop, "the dataframe")
+    rows = X._meta if is_frame(X) else X
+    return Layout.of(rows, target, weights, drop, groups, "the dataframe")
 
 
 def _partitions(given: list[Any]) -> tuple[dict[Any, Any], list[tuple[Any, ...]]]:
-    """Return the task graph of X, y and weights, and their keys (or None) for each partition."""
+    """Return the task graph of X, y, weights and groups, and their keys for each partition."""
     from dask.core import flatten
 
     # Optimized one by one: optimized together, collections may get each other's keys.
@@ -274,8 +286,8 @@ def _largest_bytes(X: Any) -> int | None:
     return int(max(X.chunks[0], default=0) * X.shape[1] * X.dtype.itemsize)
 
 
-def load_chunks(source: Source) -> tuple[Any, Any, Any]:
-    """Load all rows, labels and weights of a source into memory.
+def load_chunks(source: Source) -> tuple[Any, Any, Any, Any]:
+    """Load all rows, labels, weights and groups of a source into memory.
 
     Parameters
     ----------
@@ -285,11 +297,11 @@ def load_chunks(source: Source) -> tuple[Any, Any, Any]:
     chunks = [chunk for chunk in source.chunks() if chunk.n_rows]
     if not chunks:
         raise source.no_rows()
-    columns: list[list[Any]] = [[chunk.y, chunk.weights] for chunk in chunks]
-    y, weights = (
+    columns: list[list[Any]] = [[chunk.y, chunk.weights, chunk.groups] for chunk in chunks]
+    y, weights, groups = (
         None if parts[0] is None else np.concatenate(parts) for parts in zip(*columns, strict=True)
     )
-    return stack_rows([chunk.X for chunk in chunks]), y, weights
+    return stack_rows([chunk.X for chunk in chunks]), y, weights, groups
 
 
 # ---- tasks -------------------------------------------------------------------------------------
@@ -314,14 +326,16 @@ class _Summary(Generic[State]):
     n_rows: int
 
 
-def _chunk(sent: Sent, part: int, X: Any, y: Any = None, weights: Any = None) -> Chunk:
+def _chunk(
+    sent: Sent, part: int, X: Any, y: Any = None, weights: Any = None, groups: Any = None
+) -> Chunk:
     """Return a partition as a chunk."""
-    return sent.layout.chunk(X, y, weights, Place(f"partition {part}", part))
+    return sent.layout.chunk(X, y, weights, Place(f"partition {part}", part), groups)
 
 
-def _summed(sent: Sent, part: int, X: Any, y: Any, weights: Any) -> _Summary[Any] | None:
+def _summed(sent: Sent, part: int, X: Any, *given: Any) -> _Summary[Any] | None:
     """Return the summary of a partition; None for an empty partition."""
-    chunk = _chunk(sent, part, X, y, weights)
+    chunk = _chunk(sent, part, X, *given)
     if chunk.n_rows == 0:
         return None
     reduction: Reduction[Any] = sent.value
@@ -348,9 +362,9 @@ def _n_rows(summary: _Summary[Any] | None) -> int:
     return 0 if summary is None else summary.n_rows
 
 
-def _worked(sent: Sent, part: int, X: Any, y: Any, weights: Any) -> tuple[Any] | None:
+def _worked(sent: Sent, part: int, X: Any, *given: Any) -> tuple[Any] | None:
     """Return the result of a function for a partition in a tuple; None for an empty partition."""
-    chunk = _chunk(sent, part, X, y, weights)
+    chunk = _chunk(sent, part, X, *given)
     return (sent.value(chunk),) if chunk.n_rows else None
 
 

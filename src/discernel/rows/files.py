@@ -27,6 +27,8 @@ class FileSource(Source):
         The column to predict.
     weights : str, optional
         The column with the sample weights.
+    groups : str, optional
+        The column with the labels of groups.
     drop : sequence of str, optional
         Columns to leave out.
     chunk_rows : int, optional
@@ -39,6 +41,7 @@ class FileSource(Source):
         target: str | None = None,
         *,
         weights: str | None = None,
+        groups: str | None = None,
         drop: Sequence[str] = (),
         chunk_rows: int | None = None,
     ) -> None:
@@ -54,28 +57,30 @@ class FileSource(Source):
         self._arrow = import_arrow()
         self._files = [open_table(path) for path in self.paths]
         schemas = [file.types for file in self._files]
-        taken = [name for name in (target, weights) if name is not None]
+        taken = [name for name in (target, weights, groups) if name is not None]
         refuse_absent([*taken, *drop], list(schemas[0]), str(self.paths[0]))
-        agreed = self._common_types(schemas, target)
+        agreed = self._common_types(schemas, (target, groups))
         self._types = {name: kind for name, kind in agreed.items() if name not in drop}
         self.columns = [name for name in self._types if name not in taken]
-        self._layout = Layout(self.columns, len(self.columns), target, weights)
+        self._layout = Layout(self.columns, len(self.columns), target, weights, groups=groups)
         self.chunk_rows = chunk_size(len(self._types), chunk_rows)
         self.n_rows = _total(file.n_rows for file in self._files)
 
     # ---- columns -----------------------------------------------------------------------------
 
-    def _common_types(self, schemas: list[dict[str, Any]], target: str | None) -> dict[str, Any]:
+    def _common_types(
+        self, schemas: list[dict[str, Any]], labels: tuple[str | None, ...]
+    ) -> dict[str, Any]:
         """Return a type for each column that fits all files, or raise an error that names a file.
 
-        The target keeps the type of the first file. Integers of other columns in text files
+        Target and groups keep the types of the first file. Integers of other columns in text files
         become floats, because later rows may have decimals.
         """
         first = schemas[0]
         agreed = dict(first)
         if file_ending(self.paths[0]) in (".csv", ".tsv"):
             numbers = [name for name in first if self._arrow.types.is_integer(first[name])]
-            agreed |= {name: self._arrow.float64() for name in numbers if name != target}
+            agreed |= {name: self._arrow.float64() for name in numbers if name not in labels}
         for path, schema in zip(self.paths, schemas, strict=True):
             if missing := [name for name in first if name not in schema]:
                 raise InvalidInputError(

@@ -22,6 +22,7 @@ from discernel.exceptions import InvalidInputError
 from discernel.rows.columns import NUMBER, TableSchema, canonical_text, detect_columns
 from discernel.rows.datasets import Dataset
 from discernel.rows.formats import check_file, file_stem, listed, view_slices
+from discernel.rows.groups import group_labels
 from discernel.rows.reading import read_table
 
 #: Column names that are recognized as the target if the user names none.
@@ -52,6 +53,8 @@ class OpenedFile:
         The use of each column of the file, for users.
     identifiers : tuple of str
         Columns left out because they identify rows.
+    groups : ndarray or None
+        The group of each row, if a column of groups was named.
     """
 
     dataset: Dataset
@@ -60,6 +63,7 @@ class OpenedFile:
     notes: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
     identifiers: tuple[str, ...] = ()
+    groups: NDArray[Any] | None = None
 
 
 def open_file(
@@ -70,6 +74,7 @@ def open_file(
     drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
     numeric: Sequence[str] = (),
+    groups: str | None = None,
     digest: str | None = None,
 ) -> OpenedFile:
     r"""Load the data set of a file.
@@ -93,6 +98,8 @@ def open_file(
         Columns of numbers to treat as categories.
     numeric : sequence of str
         Columns to treat as numbers; other text becomes missing cells.
+    groups : str, optional
+        The column with the groups of the rows, which is not a feature.
     digest : str, optional
         The expected digest of the content, from `digest`. Other content raises an error.
 
@@ -137,6 +144,7 @@ def open_file(
         tuple(drop),
         tuple(categorical),
         tuple(numeric),
+        groups,
     )
 
 
@@ -161,17 +169,21 @@ def _open(
     drop: tuple[str, ...],
     categorical: tuple[str, ...],
     numeric: tuple[str, ...],
+    groups: str | None,
 ) -> OpenedFile:
     where = Path(path).name
     labels = (target, f"column {target}") if target is not None else _SPELLED_TARGETS
-    read = read_table(Path(path), (*categorical, *labels))
+    named = () if groups is None else (groups,)
+    read = read_table(Path(path), (*categorical, *labels, *named))
     table = read.frame
     if not len(table):
         raise InvalidInputError(f"{where} must have rows below the header. Got none.")
     target = find_target(list(table.columns), target, where)
-    _check_names(table, (*drop, *categorical, *numeric), target, where)
+    _check_names(table, (*drop, *categorical, *numeric, *named), target, where)
     became = dict.fromkeys(drop, "left out: dropped") | {target: "the classes"}
+    became |= dict.fromkeys(named, "the groups")
     table, y, notes = rows_with_labels(table, target, where)
+    together = None if groups is None else group_labels(np.asarray(table[groups]), len(table))
     found = detect_columns(table.drop(columns=list(became)), categorical, numeric, where)
     kept = found.schema.columns
     n_kept = {view: len(set(columns) & set(kept)) for view, columns in read.views.items()}
@@ -195,6 +207,7 @@ def _open(
         (f"{read.how}; {found.summary}", *notes, *found.notes),
         {column: became[column] for column in read.frame.columns},
         found.identifiers,
+        together,
     )
 
 
@@ -244,13 +257,14 @@ def _check_names(table: Any, names: Iterable[str], target: str, where: str) -> N
     for name in names:
         if name not in table.columns:
             raise InvalidInputError(
-                f"The columns of drop, categorical and numeric must be in {where}. Got {name!r}."
+                "The columns of drop, categorical, numeric and groups must be in "
+                f"{where}. Got {name!r}."
                 f"{_suggest(name, list(table.columns))}"
             )
         if name == target:
             raise InvalidInputError(
-                f"The target {name!r} must not be in drop, categorical or numeric. Remove it "
-                "there, or name another target."
+                f"The target {name!r} must not be in drop, categorical, numeric or groups. Remove "
+                "it there, or name another target."
             )
 
 

@@ -24,6 +24,7 @@ def open_rows(
     target: Any = None,
     *,
     weights: Any = None,
+    groups: Any = None,
     drop: Sequence[str] = (),
     chunk_rows: int | None = None,
 ) -> Source:
@@ -42,12 +43,16 @@ def open_rows(
         - an ``.npz`` file, which is read into memory, or an ``.npy`` file, which is memory-mapped;
         - an array (also ``np.memmap``), a sparse matrix or a dataframe;
         - a list of chunks, or a function that returns an iterator of chunks. A chunk is X, (X, y),
-          (X, y, weights) or a dataframe;
+          (X, y, weights), (X, y, weights, groups) or a dataframe;
         - a Dask array or dataframe, whose partitions are the chunks.
     target : str or array-like of shape (n_samples,), optional
         The column to predict, or y if the rows are an array. Not needed for rows to predict.
     weights : str or array-like of shape (n_samples,), optional
         The column with the sample weights, or an array of weights if the rows are an array.
+    groups : str or array-like of shape (n_samples,), optional
+        The column with labels of groups of rows, such as patients, or an array of labels if the
+        rows are an array. Rows of a group are held out together, in whatever chunks they are; the
+        column is not a feature.
     drop : sequence of str, optional
         Columns of files and dataframes to leave out.
     chunk_rows : int, optional
@@ -74,18 +79,18 @@ def open_rows(
     if isinstance(rows, Source):
         return rows
     if given := _as_paths(rows):
-        return _open_files(find_files(given), target, weights, drop, chunk_rows)
+        return _open_files(find_files(given), target, weights, groups, drop, chunk_rows)
     if is_dask(rows):
         from discernel.rows.dask import DaskSource
 
-        return DaskSource(rows, target, weights, drop)
+        return DaskSource(rows, target, weights, drop, groups)
     rows = convert_rows(rows)
     if callable(rows) or (isinstance(rows, (list, tuple, Iterator)) and _are_chunks(rows, target)):
-        return ChunkSource(rows, target, weights, drop)
+        return ChunkSource(rows, target, weights, drop, groups)
     if is_frame(rows):
-        return _open_frame(rows, target, weights, drop, chunk_rows)
+        return _open_frame(rows, target, weights, groups, drop, chunk_rows)
     X = rows if is_sparse(rows) else np.asanyarray(rows)  # np.memmap stays what it is
-    return ArraySource(X, target, weights, chunk_rows=chunk_rows)
+    return ArraySource(X, target, weights, groups, chunk_rows=chunk_rows)
 
 
 def _as_paths(rows: Any) -> list[str]:
@@ -112,20 +117,23 @@ def _is_chunk(given: Any) -> bool:
 
 
 def _open_frame(
-    X: Any, target: Any, weights: Any, drop: Sequence[str], chunk_rows: int | None
+    X: Any, target: Any, weights: Any, groups: Any, drop: Sequence[str], chunk_rows: int | None
 ) -> Source:
-    names = [column_name(each) for each in (target, weights)]
-    rest, y, numbers = split_frame(X, names[0], names[1], drop, "X")
-    return ArraySource(
-        rest,
-        target if names[0] is None else y,
-        weights if names[1] is None else numbers,
-        chunk_rows=chunk_rows,
-    )
+    given = target, weights, groups
+    names = [column_name(each) for each in given]
+    rest, *own = split_frame(X, names[0], names[1], drop, "X", names[2])
+    found = zip(given, names, own, strict=True)
+    columns = (each if name is None else column for each, name, column in found)
+    return ArraySource(rest, *columns, chunk_rows=chunk_rows)
 
 
 def _open_files(
-    paths: list[Path], target: Any, weights: Any, drop: Sequence[str], chunk_rows: int | None
+    paths: list[Path],
+    target: Any,
+    weights: Any,
+    groups: Any,
+    drop: Sequence[str],
+    chunk_rows: int | None,
 ) -> Source:
     if paths[0].suffix.lower() == ".npy":
         if len(paths) > 1:
@@ -133,21 +141,22 @@ def _open_files(
                 f"Only one .npy file can be opened at a time. Got {len(paths)}. Pass a list of "
                 "arrays instead, each np.load(path, mmap_mode='r')."
             )
-        y, numbers = (_load_array(each) for each in (target, weights))
+        arrays = (_load_array(each) for each in (target, weights, groups))
         X = np.load(paths[0], mmap_mode="r")
-        return ArraySource(X, y, numbers, chunk_rows=chunk_rows, name=str(paths[0]))
+        return ArraySource(X, *arrays, chunk_rows=chunk_rows, name=str(paths[0]))
     if file_ending(paths[0]) == ".npz" and len(paths) == 1:
-        return _open_frame(read_table(paths[0]).frame, target, weights, drop, chunk_rows)
-    for what, given in (("target", target), ("weights", weights)):
+        return _open_frame(read_table(paths[0]).frame, target, weights, groups, drop, chunk_rows)
+    for what, given in (("target", target), ("weights", weights), ("groups", groups)):
         if column_name(given) is not given:
             raise InvalidInputError(
                 f"For files, {what} must be the name of a column. Got {type(given).__name__}."
             )
-    return FileSource(paths, target, weights=weights, drop=drop, chunk_rows=chunk_rows)
+    options: dict[str, Any] = {"weights": weights, "groups": groups}
+    return FileSource(paths, target, **options, drop=drop, chunk_rows=chunk_rows)
 
 
 def _load_array(given: Any) -> Any:
-    """Return labels or weights; an .npy file with them is memory-mapped."""
+    """Return labels, weights or groups; an .npy file with them is memory-mapped."""
     return np.load(paths[0], mmap_mode="r") if (paths := _as_paths(given)) else given
 
 

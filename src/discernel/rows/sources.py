@@ -24,6 +24,7 @@ from discernel.rows.chunks import (
     take_rows,
 )
 from discernel.rows.formats import listed
+from discernel.rows.groups import group_labels
 
 State = TypeVar("State")
 Result = TypeVar("Result")
@@ -137,6 +138,8 @@ class ArraySource(Source):
         The labels.
     weights : array-like of shape (n_samples,), optional
         The sample weights.
+    groups : array-like of shape (n_samples,), optional
+        The labels of groups of rows.
     chunk_rows : int, optional
         The number of rows per chunk.
     name : str
@@ -148,6 +151,7 @@ class ArraySource(Source):
         X: Any,
         y: Any = None,
         weights: Any = None,
+        groups: Any = None,
         *,
         chunk_rows: int | None = None,
         name: str = "X",
@@ -158,6 +162,7 @@ class ArraySource(Source):
         self.weights = None if weights is None else as_weights(weights, name)
         self.n_rows, self.name = n_rows(X), name
         check_lengths(X, self.y, self.weights, name)
+        self.groups = None if groups is None else group_labels(groups, self.n_rows)
         self.chunk_rows = chunk_size(_numbers_per_row(self.X), chunk_rows)
 
     def chunks(self) -> Iterator[Chunk]:
@@ -169,6 +174,7 @@ class ArraySource(Source):
                 None if self.y is None else self.y[part],
                 None if self.weights is None else self.weights[part],
                 Place(self.name, 0, first),
+                None if self.groups is None else self.groups[part],
             )
 
     def __repr__(self) -> str:
@@ -192,11 +198,14 @@ class ChunkSource(Source):
     ----------
     chunks : sequence or callable
         Chunks, or a function that returns an iterator of chunks. A chunk is X, (X, y),
-        (X, y, weights), or, with ``target``, a dataframe that has y as a column.
+        (X, y, weights), (X, y, weights, groups), or, with ``target``, a dataframe that has y as a
+        column.
     target, weights : str, optional
         The columns of dataframes with the labels and the sample weights.
     drop : sequence of str, optional
         Columns of dataframes to leave out.
+    groups : str, optional
+        The column of dataframes with the labels of groups.
     """
 
     def __init__(
@@ -205,6 +214,7 @@ class ChunkSource(Source):
         target: str | None = None,
         weights: str | None = None,
         drop: Sequence[str] = (),
+        groups: str | None = None,
     ) -> None:
         if not callable(chunks) and iter(chunks) is chunks:
             raise InvalidInputError(
@@ -212,23 +222,23 @@ class ChunkSource(Source):
                 "after the first. Pass a list, or a function without arguments that returns an "
                 "iterator; or call partial_fit with each chunk."
             )
-        self._given, self._target, self._weights, self._drop = chunks, target, weights, drop
+        self._given, self._names = chunks, (target, weights, drop, groups)
 
     def chunks(self) -> Iterator[Chunk]:
         given: Iterable[Any] = self._given() if callable(self._given) else self._given
         layout = None
         for number, one in enumerate(given):
             parts = one if isinstance(one, tuple) else (one,)
-            X, y, weights = (*parts, None, None)[:3]
+            X, y, weights, groups = (*parts, None, None, None)[:4]
             X = convert_rows(X)
             X = X if is_frame(X) or is_sparse(X) else np.asarray(X)
             place = Place(f"chunk {number}", number)
             if n_rows(X) == 0:
                 continue
             if layout is None:
-                layout = Layout.of(X, self._target, self._weights, self._drop, place.name)
+                layout = Layout.of(X, *self._names, where=place.name)
                 self.columns = layout.columns
-            yield layout.chunk(X, y, weights, place)
+            yield layout.chunk(X, y, weights, place, groups)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({type(self._given).__name__})"
@@ -251,6 +261,8 @@ class Layout:
         The columns with the labels and the sample weights.
     drop : tuple of str
         Columns to leave out.
+    groups : str or None
+        The column with the labels of groups.
     """
 
     columns: list[str] | None
@@ -258,6 +270,7 @@ class Layout:
     target: str | None = None
     weights: str | None = None
     drop: tuple[str, ...] = ()
+    groups: str | None = None
 
     @classmethod
     def of(
@@ -266,6 +279,7 @@ class Layout:
         target: str | None = None,
         weights: str | None = None,
         drop: Sequence[str] = (),
+        groups: str | None = None,
         where: str = "X",
     ) -> Layout:
         """Return the layout of a chunk, or raise an error if the named columns do not exist.
@@ -278,23 +292,25 @@ class Layout:
             The columns with the labels and the sample weights.
         drop : sequence of str
             Columns to leave out.
+        groups : str or None
+            The column with the labels of groups.
         where : str
             The name of the rows, for error messages.
         """
         if is_frame(X):
-            rest, _, _ = split_frame(X, target, weights, drop, where)
+            rest = split_frame(X, target, weights, drop, where, groups)[0]
             names = [str(name) for name in rest.columns]
-            return cls(names, len(names), target, weights, tuple(drop))
+            return cls(names, len(names), target, weights, tuple(drop), groups)
         if len(X.shape) != 2:
             raise InvalidInputError(f"Rows must be a two-dimensional table. Got shape {X.shape}.")
-        if named := [name for name in (target, weights, *drop) if name is not None]:
+        if named := [name for name in (target, weights, groups, *drop) if name is not None]:
             raise InvalidInputError(
                 f"Arrays have no column names. Got the column {named[0]!r}. Pass dataframes, or "
-                "pass y and the weights as arrays."
+                "pass y, the weights and the groups as arrays."
             )
         return cls(None, int(X.shape[1]))
 
-    def chunk(self, X: Any, y: Any, weights: Any, place: Place) -> Chunk:
+    def chunk(self, X: Any, y: Any, weights: Any, place: Place, groups: Any = None) -> Chunk:
         """Return a chunk with the columns in this order, or raise an error that names its origin.
 
         Parameters
@@ -305,10 +321,13 @@ class Layout:
             Labels and sample weights that are not columns of X.
         place : Place
             The origin of the rows.
+        groups : array-like of shape (n_rows,), optional
+            Labels of groups that are not a column of X.
         """
         if self.columns is not None:
-            X, labels, numbers = split_frame(X, self.target, self.weights, self.drop, place.name)
-            y, weights = (labels if y is None else y), (numbers if weights is None else weights)
+            X, *own = split_frame(X, self.target, self.weights, self.drop, place.name, self.groups)
+            given = zip((y, weights, groups), own, strict=True)
+            y, weights, groups = (column if each is None else each for each, column in given)
             found = {str(name): name for name in X.columns}
             self._refuse_other_columns(list(found), place.name)
             if list(found) != self.columns:
@@ -318,7 +337,7 @@ class Layout:
                 f"All chunks must have the same number of columns. Got {self.n_columns} in the "
                 f"first, and shape {X.shape} in {place.name}."
             )
-        return Chunk.of(X, y, weights, place)
+        return Chunk.of(X, y, weights, place, groups)
 
     def _refuse_other_columns(self, names: list[str], where: str) -> None:
         """Raise an error if a chunk has other columns than the first chunk."""
@@ -334,9 +353,14 @@ class Layout:
 
 
 def split_frame(
-    frame: Any, target: str | None, weights: str | None, drop: Sequence[str], where: str
-) -> tuple[Any, NDArray[Any] | None, Any]:
-    """Split a dataframe into features, labels and sample weights.
+    frame: Any,
+    target: str | None,
+    weights: str | None,
+    drop: Sequence[str],
+    where: str,
+    groups: str | None = None,
+) -> tuple[Any, NDArray[Any] | None, Any, Any]:
+    """Split a dataframe into features, labels, sample weights and labels of groups.
 
     Parameters
     ----------
@@ -348,6 +372,8 @@ def split_frame(
         Columns to leave out.
     where : str
         The name of the rows, for error messages.
+    groups : str or None
+        The column with the labels of groups.
     """
     if not is_frame(frame):
         raise InvalidInputError(
@@ -355,11 +381,10 @@ def split_frame(
             f"{type(frame).__name__} in {where}."
         )
     names = list(frame.columns)
-    taken = [name for name in (target, weights, *drop) if name is not None]
+    taken = [name for name in (target, weights, groups, *drop) if name is not None]
     refuse_absent(taken, names, where)
-    y = None if target is None else np.asarray(frame[target])
-    numbers = None if weights is None else np.asarray(frame[weights])
-    return frame[[name for name in names if name not in taken]], y, numbers
+    own = (None if name is None else np.asarray(frame[name]) for name in (target, weights, groups))
+    return frame[[name for name in names if name not in taken]], *own
 
 
 def refuse_absent(wanted: Sequence[str], names: list[Any], where: str) -> None:

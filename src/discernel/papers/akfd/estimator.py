@@ -188,9 +188,10 @@ class AKFDClassifier(ClassifierMixin, BaseKernelEstimator):
         """The number of pairs of half-steps."""
         return int(self.model_.facts.found.n_iter)
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, device: Device | None) -> Model:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any, device: Device | None) -> Model:
         """Return the model of a fit: choose ν, then alternate."""
         self._check_parameters()
+        self._refuse_groups(groups)
         training = check_training(self, X, y, sample_weight)
         target = ClassTarget.from_labels(training.y, training.weights)
         given = training.among_given(target, self.class_weight)

@@ -260,9 +260,10 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelEstimator):
         """Return the candidate kernels, as given by the user; Gaussian by default."""
         return "rbf" if is_word(self.kernels, "auto") else self.kernels
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, device: Device | None) -> Model:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any, device: Device | None) -> Model:
         """Return the model of a fit, which learns the kernel and classifies all rows."""
         check_count("n_neighbors", self.n_neighbors)
+        self._refuse_groups(groups)
         training, labels, classes = self._check_partial(X, y, sample_weight)
         target = labels.target
         final = self._final(target)
