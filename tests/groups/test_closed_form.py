@@ -214,12 +214,12 @@ def test_the_ridge_of_the_default_leaves_groups_out():
     ridge = Ridge(K[None], scores, weights)
     together = ridge.combined(np.ones(1))
     kernel = together[:60] / ridge._root[:, 0]
-    found = ridge.leave_one_out_error(together, 0.01, Groups(codes))
+    found, _ = ridge.leave_one_out(together, 0.01, Groups(codes))
     expected = refits(kernel, np.full(60, 0.01), scores, weights, codes)
     errors = weights[:, None] * (scores - expected) ** 2
     assert found == pytest.approx(errors.mean(), rel=1e-9)
-    alone = ridge.leave_one_out_error(together, 0.01, Groups(np.arange(60)))
-    assert alone == pytest.approx(ridge.leave_one_out_error(together, 0.01), rel=1e-9)
+    alone, _ = ridge.leave_one_out(together, 0.01, Groups(np.arange(60)))
+    assert alone == pytest.approx(ridge.leave_one_out(together, 0.01)[0], rel=1e-9)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
