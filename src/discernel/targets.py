@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
 from discernel.arrays import FloatArray
-from discernel.arrays.sample_weights import SampleWeights, row_weights
+from discernel.arrays.sample_weights import SampleWeights, row_weights, weights_of
 from discernel.exceptions import InvalidInputError
 
 #: Lower limit of the share of a class or variance that remains when one row is left out.
@@ -145,10 +145,10 @@ class ClassTarget(Target):
     def subset(self, rows: NDArray[np.intp]) -> ClassTarget:
         """Return the target of some samples, without classes that they lack."""
         present, codes = np.unique(self.codes[rows], return_inverse=True)
-        return ClassTarget(self.classes[present], codes, _some(self.sample_weights, rows))
+        return ClassTarget(self.classes[present], codes, weights_of(self.sample_weights, rows))
 
     def part(self, rows: NDArray[np.intp]) -> ClassTarget:
-        return ClassTarget(self.classes, self.codes[rows], _some(self.sample_weights, rows))
+        return ClassTarget(self.classes, self.codes[rows], weights_of(self.sample_weights, rows))
 
     def among(self, classes: NDArray[Any]) -> ClassTarget:
         """Return the same samples with a longer list of classes, which contains their own."""
@@ -328,7 +328,7 @@ class RegressionTarget(Target):
 
     def subset(self, rows: NDArray[np.intp]) -> RegressionTarget:
         """Return the target of some samples."""
-        return RegressionTarget(self.values[rows], _some(self.sample_weights, rows))
+        return RegressionTarget(self.values[rows], weights_of(self.sample_weights, rows))
 
     def draw(self, share: float, rng: np.random.RandomState) -> NDArray[np.intp]:
         """Return the sorted positions of a random share of samples on which all columns vary."""
@@ -375,7 +375,7 @@ class LabelsTarget(Target):
         """Return the target of some samples, without labels that are constant on them."""
         has = self.has[rows]
         varies = has.any(axis=0) & ~has.all(axis=0)
-        return LabelsTarget(has[:, varies], _some(self.sample_weights, rows))
+        return LabelsTarget(has[:, varies], weights_of(self.sample_weights, rows))
 
     def draw(self, share: float, rng: np.random.RandomState) -> NDArray[np.intp]:
         """Return sorted positions of a random share, two samples with and without each label."""
@@ -389,10 +389,6 @@ class LabelsTarget(Target):
             for value in (False, True)
         ]
         return np.unique(np.concatenate([chosen, *first]))
-
-
-def _some(weights: SampleWeights | None, rows: NDArray[np.intp]) -> SampleWeights | None:
-    return None if weights is None else weights.subset(rows)
 
 
 def deal_folds(keys: FloatArray, codes: NDArray[np.intp], n_folds: int) -> NDArray[np.intp]:
