@@ -18,7 +18,12 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 
 from discernel.arrays import FloatArray
 from discernel.arrays.groups import Groups
-from discernel.arrays.sample_weights import SampleWeights, effective_number, row_weights
+from discernel.arrays.sample_weights import (
+    SampleWeights,
+    effective_number,
+    row_weights,
+    weights_of,
+)
 from discernel.exceptions import InvalidInputError
 
 #: Lower limit of the share of a class or variance that remains when one row is left out.
@@ -91,11 +96,8 @@ class Target(ABC):
 
     def _of(self, rows: NDArray[np.intp]) -> tuple[SampleWeights | None, Groups | None]:
         """Return sample weights and groups of some samples."""
-        weights, groups = self.sample_weights, self.groups
-        return (
-            None if weights is None else weights.subset(rows),
-            None if groups is None else groups.subset(rows),
-        )
+        groups = None if self.groups is None else self.groups.subset(rows)
+        return weights_of(self.sample_weights, rows), groups
 
     @abstractmethod
     def subset(self, rows: NDArray[np.intp]) -> Target:

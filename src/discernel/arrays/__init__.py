@@ -53,6 +53,7 @@ from discernel.arrays.rows import (
     is_dask,
     is_frame,
     is_sparse,
+    library_of,
     n_rows,
     typical_row,
 )

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays.machine import memory_limit
-from discernel.arrays.rows import convert_rows, is_sparse
+from discernel.arrays.rows import convert_rows, is_sparse, library_of
 from discernel.exceptions import DeviceError, InvalidInputError, missing_extra
 
 #: Texts of out-of-memory errors; the third is that of PyTorch on the CPU.
@@ -254,13 +254,9 @@ def _known(library: str, where: str) -> Device:
     return device_of(module.asarray([0.0])) or Device.named("cpu")
 
 
-def _library(array: Any) -> str:
-    return type(array).__module__.partition(".")[0]
-
-
 def device_of(array: Any) -> Device | None:
     """Return the device of an array; None for NumPy arrays and other objects."""
-    if _library(array) not in ("torch", "cupy", "array_api_strict"):
+    if library_of(array) not in ("torch", "cupy", "array_api_strict"):
         return None
     compat = _compat()
     return Device(compat.array_namespace(array), compat.device(array))
@@ -273,7 +269,7 @@ def elsewhere(device: Device | None) -> Device | None:
 
 def as_host(array: Any) -> NDArray[Any]:
     """Convert an array of any library to a NumPy array."""
-    library = _library(array)
+    library = library_of(array)
     if library == "cupy":
         array = array.get()
     elif library == "torch":

@@ -33,9 +33,14 @@ def is_frame(X: Any) -> bool:
     return hasattr(type(X), "columns") and hasattr(type(X), "dtypes")
 
 
+def library_of(X: Any) -> str:
+    """Return the name of the package that the type of X is from, which is not imported for it."""
+    return type(X).__module__.partition(".")[0]
+
+
 def is_dask(X: Any) -> bool:
     """Whether X is a Dask array or dataframe; Dask is not imported for this check."""
-    return type(X).__module__.partition(".")[0] == "dask" and hasattr(X, "to_delayed")
+    return library_of(X) == "dask" and hasattr(X, "to_delayed")
 
 
 def as_dense(X: Any) -> Any:
@@ -74,7 +79,7 @@ def convert_rows(X: Any) -> Any:
             "An array must have one type for all of its cells. Got a structured array with the "
             f"fields {fields}. Make it a dataframe: pd.DataFrame(array)."
         )
-    library, name = type(X).__module__.partition(".")[0], type(X).__name__
+    library, name = library_of(X), type(X).__name__
     if library == "polars" and name == "LazyFrame":
         return X.collect()
     if library == "pyarrow" and name in ("Table", "RecordBatch"):

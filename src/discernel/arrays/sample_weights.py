@@ -125,6 +125,11 @@ def row_weights(weights: SampleWeights | None, n_samples: int) -> SampleWeights:
     return EqualWeights(np.ones(n_samples)) if weights is None else weights
 
 
+def weights_of(weights: SampleWeights | None, rows: NDArray[np.intp]) -> SampleWeights | None:
+    """Return the weights of some rows; None, as for all rows, where there are none."""
+    return None if weights is None else weights.subset(rows)
+
+
 def effective_number(weights: FloatArray) -> float:
     """Return the effective number of rows, (Σω)²/Σω²."""
     return float(weights.sum() ** 2 / (weights @ weights))

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import Cholesky, FloatArray, matmul
-from discernel.arrays.sample_weights import SampleWeights, row_weights
+from discernel.arrays.sample_weights import SampleWeights, row_weights, weights_of
 from discernel.bank.grams import Normalization
 from discernel.bank.system import CholeskySystem, Inverse, System, Workspace
 from discernel.exceptions import InvalidInputError
@@ -390,12 +390,9 @@ class Bank(Matrices):
     def _kept_names(self) -> list[str]:
         return [self.names[index] for index in self.kept]
 
-    def _weights_of(self, rows: NDArray[np.intp]) -> SampleWeights | None:
-        return None if self.sample_weights is None else self.sample_weights.subset(rows)
-
     def _part_options(self, rows: NDArray[np.intp]) -> dict[str, Any]:
         """Return the options of the bank of a subset of the samples."""
-        weights = self._weights_of(rows)
+        weights = weights_of(self.sample_weights, rows)
         return {"normalization": self.normalization, "part": True, "sample_weights": weights}
 
     def _centering(self, row_means: FloatArray, grand_mean: float) -> Centering:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray, draw_rows, matmul, n_rows, self_product, symmetric_eigen
-from discernel.arrays.sample_weights import SampleWeights, row_weights
+from discernel.arrays.sample_weights import SampleWeights, row_weights, weights_of
 from discernel.bank.base import Bank, Centering
 from discernel.bank.combined import CombinedFeatures
 from discernel.bank.grams import Normalization, kernel_scales, rounding_errors, varying_kernels
@@ -529,7 +529,7 @@ class BlendBank(FeatureBank):
     def subset(self, rows: NDArray[np.intp]) -> BlendBank:
         """Return the bank of a subset of the samples, centred, with the same trace per row."""
         raw = np.ascontiguousarray(self._raw_rows(rows))
-        return self._like(raw, self._diagonals[0, rows], self._weights_of(rows))
+        return self._like(raw, self._diagonals[0, rows], weights_of(self.sample_weights, rows))
 
     def _like(
         self, rows: FloatArray, diagonal: FloatArray, sample_weights: SampleWeights | None

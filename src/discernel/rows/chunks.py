@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from discernel.arrays import FloatArray, convert_rows, is_frame, is_sparse, n_rows
+from discernel.arrays import FloatArray, convert_rows, is_frame, is_sparse, library_of, n_rows
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.columns import is_missing
 from discernel.rows.groups import group_hashes, group_labels
@@ -238,7 +238,7 @@ def stack_rows(parts: Sequence[Any]) -> Any:
         return sparse.vstack(parts, format="csr")
     if not is_frame(first):
         return np.concatenate([np.asarray(part) for part in parts])
-    if type(first).__module__.partition(".")[0] == "polars":
+    if library_of(first) == "polars":
         import polars
 
         return polars.concat(parts, how="vertical_relaxed")

@@ -22,7 +22,7 @@ from discernel.arrays import (
     matmul,
     on_host,
 )
-from discernel.arrays.sample_weights import SampleWeights
+from discernel.arrays.sample_weights import SampleWeights, weights_of
 from discernel.bank.grams import check_grams
 from discernel.exceptions import InvalidInputError, check_number, unknown_choice
 from discernel.papers.separability.criterion import (
@@ -117,7 +117,7 @@ class Labels:
         if known.dtype.kind == "O":
             known = np.array(known.tolist())
         rows = np.flatnonzero(~marked)
-        target = ClassTarget.from_labels(known, None if weights is None else weights.subset(rows))
+        target = ClassTarget.from_labels(known, weights_of(weights, rows))
         if declared is not None:
             present = set(target.classes.tolist())
             absent = [c for c in declared if c not in present and not _is_marked(c, unlabelled)]
