@@ -8,7 +8,8 @@ from numpy.testing import assert_allclose
 
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Laplace, as_kernels
-from discernel.plan import Problem, parse_duration, plan_fit, plan_stage, plan_stages
+from discernel.model import importances
+from discernel.plan import Problem, costs, parse_duration, plan_fit, plan_stage, plan_stages
 from discernel.plan.costs import forecast
 from discernel.plan.speed import Speed, measure_speed
 
@@ -244,3 +245,11 @@ def test_durations_are_read(given, seconds):
 def test_what_is_no_duration_is_refused(given):
     with pytest.raises(InvalidInputError, match="max_time must be a positive number of seconds"):
         parse_duration(given)
+
+
+def test_importances_are_forecast_where_fits_compute_them():
+    assert costs._DEFERRED == importances._MOST_DEFERRED
+    at, beyond = (
+        forecast(problem(costs._DEFERRED + more, SPEED), "tiled").seconds for more in (0, 1)
+    )
+    assert beyond > 1.05 * at

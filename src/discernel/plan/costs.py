@@ -49,9 +49,9 @@ _PROGRAM, _PROGRAM_POWER = 6e9, 1.5
 _PYTHON = 0.06
 #: Seconds of a fit on a device that do not depend on its speed, and those of a selection.
 _DELAY, _DELAY_OF_CHOICE = 0.3, 0.7
-#: Rows from which an exact fit computes importances with another factorization; the rows and matrix
-#: entries that importances use at most; and the time of an entry relative to a kernel entry.
-_DEFERRED, _IMPORTANCE_ROWS, _IMPORTANCE_ENTRIES, _IMPORTANCE = 2000, 500, 2**22, 0.65
+#: Rows up to which an exact fit defers importances; the rows and matrix entries that importances
+#: use at most; and the time of an entry relative to a kernel entry.
+_DEFERRED, _IMPORTANCE_ROWS, _IMPORTANCE_ENTRIES, _IMPORTANCE = 5000, 500, 2**22, 0.65
 #: Factors of the time of a fit that learns again without each fold, up to 600 and 2,000 rows, for
 #: the default and for given kernels; then the factors for more rows. Those of the default were
 #: measured as 1.2, 1.3, 1.4, 1.6 and 1.1 at 300, 600, 1,000, 1,200 and 2,000 rows.
@@ -306,11 +306,11 @@ def _count_work(problem: Problem, kind: str, rank: int) -> tuple[float, float, f
         return entries, 0.0, n, multiplied, 16.0 * n * rank_of_preconditioner
     # Learning takes two or three factorizations, and some passes of n_samples²/2 entries each. The
     # discriminant takes one of each, and about another factorization for the diagonal of the
-    # inverse. Importances take one more of each.
-    stored, more = len(problem.kernels) if kind == "dense" else 0, 1.0 if n > _DEFERRED else 0.0
-    changed = min(_IMPORTANCE_ROWS * n, _IMPORTANCE_ENTRIES) * problem.n_columns
-    passes = (2.0 if stored else 2.0 + 8.0 * p) + more
-    entries = passes * n * n / 2.0 + more * _IMPORTANCE * changed
-    factored = n**3 / 3.0 * (2.0 + 3.0 * p + more)
-    multiplied = _PROGRAM * (n / 1000.0) ** _PROGRAM_POWER * p
+    # inverse. Importances, if they are not deferred, take products with the inverse.
+    stored = len(problem.kernels) if kind == "dense" else 0
+    exchanged = min(_IMPORTANCE_ROWS * n, _IMPORTANCE_ENTRIES) if n > _DEFERRED else 0.0
+    passes = 2.0 if stored else 2.0 + 8.0 * p
+    entries = passes * n * n / 2.0 + _IMPORTANCE * exchanged * problem.n_columns
+    factored = n**3 / 3.0 * (2.0 + 3.0 * p)
+    multiplied = _PROGRAM * (n / 1000.0) ** _PROGRAM_POWER * p + 2.0 * n * exchanged
     return entries, factored, n, multiplied, exact_bytes(n, stored)
