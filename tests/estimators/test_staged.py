@@ -212,7 +212,7 @@ class Fitted(BaseKernelEstimator):
     def _held_out_loss(self, model):
         return self.losses.get(model.head)
 
-    def _fit_model(self, X, y, sample_weight, run):
+    def _fit_model(self, X, y, sample_weight, groups, run):
         if run.stage is None:
             run.plan(PROBLEM)
         stage = run.stage

@@ -282,7 +282,7 @@ def test_memory_does_not_grow_with_the_rows(tmp_path):
     ("make", "words"),
     [
         (lambda X, y: explicit().fit(open_rows(X)), "must have labels"),
-        (lambda X, y: explicit().fit(open_rows(X, y), y), "contains labels and weights"),
+        (lambda X, y: explicit().fit(open_rows(X, y), y), "contains labels, weights and groups"),
         (lambda X, y: explicit().fit(open_rows(X, np.zeros(900))), "at least two classes"),
         (
             lambda X, y: explicit(criterion="fdr").fit(open_rows(X, y == "in")),
