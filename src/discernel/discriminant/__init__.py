@@ -1,5 +1,6 @@
 """From a combined kernel to directions, scores, probabilities and decisions."""
 
+from discernel.discriminant.conformal import check_coverage, conformal_quantile
 from discernel.discriminant.decision import Decision, class_factors
 from discernel.discriminant.expectation import Expectation, held_out_log_posterior
 from discernel.discriminant.fit import (
@@ -33,7 +34,9 @@ __all__ = [
     "Mixture",
     "Statistics",
     "calibrated",
+    "check_coverage",
     "class_factors",
+    "conformal_quantile",
     "discriminant_of_shares",
     "fit_discriminant",
     "held_out_likelihoods",

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax
 
 from discernel.arrays import FloatArray
+from discernel.discriminant.conformal import conformal_quantile
 from discernel.discriminant.decision import Decision
 from discernel.discriminant.expectation import Expectation, held_out_log_posterior
 from discernel.discriminant.gaussian import Discriminant
@@ -134,6 +135,27 @@ class ClassHead(Head):
         """Return the log-posteriors with costs; of two classes the odds of the second."""
         decision = self.log_posterior(scores) + self.decision.offsets
         return decision[:, 1] - decision[:, 0] if decision.shape[1] == 2 else decision
+
+    def least_probabilities(self, coverage: float, *, per_class: bool) -> FloatArray:
+        """Return the logarithm of the probability from which on each class is in a prediction set.
+
+        Scores are minus the held-out log-posterior of the true class, which has the order of
+        1 − p; limits are those of `conformal_quantile`, of all rows or of those of each class.
+
+        Parameters
+        ----------
+        coverage : float
+            The share of new rows whose class is in their set.
+        per_class : bool
+            Whether it is that of the rows of every class.
+        """
+        codes, n_classes = self.discriminant.training_codes, len(self.decision.priors)
+        posterior = held_out_log_posterior(self.discriminant, self.decision)
+        own = -posterior[np.arange(len(codes)), codes]
+        weights = self.discriminant.training.row_weights.values
+        parts = [codes == code for code in range(n_classes)] if per_class else [codes >= 0]
+        found = [conformal_quantile(own[part], coverage, weights[part]) for part in parts]
+        return np.broadcast_to(-np.array(found), (n_classes,))
 
     def linear_scores(
         self, coef: FloatArray, intercept: FloatArray
