@@ -195,6 +195,7 @@ def main() -> None:
     for name, value in told.items():
         print(f"{name}: {value}")
     settings = {"coverage": COVERAGE, "splits": chosen.splits, "rows": chosen.rows}
+    settings["peer_splits"] = chosen.peer_splits
     write_record(
         "prediction_sets", {"verdicts": told, "tasks": results}, path=chosen.out, **settings
     )

@@ -23,7 +23,16 @@ from discernel.bank import AutoBank, CombinedFeatures, CombinedKernel, LowRank, 
 from discernel.bank.base import Centering, Uncentered
 from discernel.bank.choice import Distributed, Iterative
 from discernel.default.metric import Metric
-from discernel.discriminant import ClassHead, Decision, Discriminant, Expectation, Link, Mixture
+from discernel.discriminant import (
+    ClassHead,
+    Decision,
+    Discriminant,
+    Expectation,
+    HeldOutNumbers,
+    Link,
+    Mixture,
+    Spread,
+)
 from discernel.estimators import discriminant, multilabel, ridge, transformer
 from discernel.estimators.base import BaseKernelEstimator
 from discernel.exceptions import InvalidInputError, missing_extra
@@ -68,13 +77,13 @@ from discernel.show.writing import check_writable_path, write_file
 __all__ = ["SavedModel", "load", "read_model", "save", "trusted_types", "write_model"]
 
 #: The version of the file format, incremented with each incompatible change.
-_FORMAT = 9
+_FORMAT = 10
 #: The first version of skops that builds only trusted types.
 _SKOPS = (0, 12)
 #: Estimators and the parts of their models. Building them from a file runs no code of the file.
 _PARTS = (
     *(discriminant.KernelDiscriminant, discriminant.MultipleKernelDiscriminant),
-    *(ridge.MultipleKernelRidge, ridge.NumberHead),
+    *(ridge.MultipleKernelRidge, ridge.NumberHead, HeldOutNumbers, Spread),
     *(multilabel.MultiLabelKernelDiscriminant, multilabel.LabelsHead),
     *(AKFDClassifier, AKFDFacts, AKFDHead, Alternation),
     *(SeparabilityClassifier, SpectrumFacts, SpectrumHead, _Neighbors),

@@ -21,6 +21,7 @@ from discernel.discriminant.gaussian import (
 )
 from discernel.discriminant.head import ClassHead, Head
 from discernel.discriminant.links import KernelLogistic, Link, Mixture
+from discernel.discriminant.numbers import HeldOutNumbers, NumberExpectation, Spread
 
 __all__ = [
     "ClassHead",
@@ -28,10 +29,13 @@ __all__ = [
     "Discriminant",
     "Expectation",
     "Head",
+    "HeldOutNumbers",
     "HeldOutScores",
     "KernelLogistic",
     "Link",
     "Mixture",
+    "NumberExpectation",
+    "Spread",
     "Statistics",
     "calibrated",
     "check_coverage",

@@ -51,17 +51,13 @@ class Head:
         """Return held-out rows by true and predicted class; empty where none was held out."""
         return np.zeros((0, 0))
 
-    def expect(self, labels: Any, held_out_error: float | None) -> Mapping[str, Any]:
-        """Return the expected scores of new rows, by name; empty if unknown.
+    @property
+    def n_rows(self) -> int | None:
+        """The number of training rows; None where `class_counts` or nothing says it."""
+        return None
 
-        Parameters
-        ----------
-        labels : ndarray or None
-            Those of the training rows, where the model keeps them.
-        held_out_error : float or None
-            The squared error of rows held out of the choice of kernels too, in units of the
-            variance; None where there were no such rows.
-        """
+    def expect(self) -> Mapping[str, Any]:
+        """Return the expected scores of new rows, by name; empty if unknown."""
         return {}
 
 
@@ -183,7 +179,7 @@ class ClassHead(Head):
         np.add.at(table, (found.training_codes, predicted), found.training.row_weights.values)
         return table
 
-    def expect(self, labels: Any, held_out_error: float | None) -> Mapping[str, Any]:
+    def expect(self) -> Mapping[str, Any]:
         return {} if self.expected is None else vars(self.expected)
 
     def row_losses(self, labels: NDArray[Any]) -> Callable[[FloatArray], FloatArray]:
