@@ -16,6 +16,7 @@ import discernel
 from discernel import MultipleKernelRidge
 from discernel.bank import LowRank
 from discernel.cli import app as commands
+from discernel.default import Relearner
 from discernel.default.spread import _GRID, _LEAST_SIZE
 from discernel.discriminant import HeldOutNumbers
 from discernel.estimators.ridge import NumberHead
@@ -62,6 +63,29 @@ def test_nothing_is_learned_again_for_a_given_kernel():
     assert told.r2 == pytest.approx(1.0 - np.mean(errors**2) / y.var(), rel=1e-8)
     assert told.r2_low < told.r2 < told.r2_high < 1.0
     assert 0.0 < told.rmse_low < told.rmse < told.rmse_high
+
+
+def test_rows_of_a_fold_are_predicted_by_what_the_other_folds_say(monkeypatch):
+    """By fits to all other rows, with the weights and λ of the other folds, in units of y."""
+    heard, without = [], Relearner.without
+
+    def listen(self, fold, outside):
+        found = without(self, fold, outside)
+        heard.append((outside, found[0]))
+        return found
+
+    monkeypatch.setattr(Relearner, "without", listen)
+    X, y = even(50)
+    y = 100.0 * y + 1e4
+    reg = MultipleKernelRidge([RBF(width=1.0), RBF(width=3.0)], criterion="rkda").fit(X, y)
+    known = reg.model_.head.held_out
+    np.testing.assert_array_equal(known.truth[:, 0], y)
+    assert len(heard) == 5
+    for outside, (bank, weights, lam) in heard:
+        K = bank.combined(weights)
+        slow = reference.leave_one_out(K, np.full(50, lam), y[:, None])[:, 0]
+        inside = np.setdiff1d(np.arange(50), outside)
+        np.testing.assert_allclose(known.predicted[inside, 0], slow[inside], rtol=1e-8)
 
 
 def test_targets_of_noise_promise_nothing():
@@ -229,20 +253,25 @@ def test_spreads_are_those_of_fits_without_the_row():
     logs = np.log(np.abs(errors) / np.sqrt(np.average(errors**2, weights=weights)) + _LEAST_SIZE)
     found = np.log(reg.model_.head.held_out.spreads[:, 0])
 
-    def left_out(lam, row):
-        """Return the prediction of a fit to the other rows, with the same kernel and scale."""
-        others = np.flatnonzero(np.arange(100) != row)
-        K = reg.combined_kernel_(X)
-        w = weights / weights.mean()
-        system = np.zeros((100, 100))
-        system[:99, :99] = K[np.ix_(others, others)] + lam * np.diag(1.0 / w[others])
-        system[99, :99] = system[:99, 99] = 1.0
-        solved = np.linalg.solve(system, np.append(logs[others], 0.0))
-        return K[row, others] @ solved[:99] + solved[99]
+    K, w = reg.combined_kernel_(X), weights / weights.mean()
 
-    expected = np.array([[left_out(lam, row) for row in range(5)] for lam in _GRID])
-    ratios = found[:5] / expected  # the power is the same for all rows
-    assert np.ptp(ratios, axis=1).min() < 1e-6
+    def told(lam, rows):
+        """Return the logarithms at all rows of a fit to some rows, with the same kernel."""
+        n = len(rows)
+        system = np.zeros((n + 1, n + 1))
+        system[:n, :n] = K[np.ix_(rows, rows)] + lam * np.diag(1.0 / w[rows])
+        system[n, :n] = system[:n, n] = 1.0
+        solved = np.linalg.solve(system, np.append(logs[rows], 0.0))
+        return K[:, rows] @ solved[:n] + solved[n]
+
+    every = np.arange(100)
+    expected = [[told(lam, np.delete(every, row))[row] for row in range(5)] for lam in _GRID]
+    ratios = found[:5] / np.array(expected)  # the power is the same for all rows
+    best = np.ptp(ratios, axis=1).argmin()
+    assert np.ptp(ratios[best]) < 1e-6
+    std = reg.predict(X, return_std=True)[1] / reg.model_.head.held_out.scales[0]
+    whole = ratios[best, 0] * told(_GRID[best], every)
+    np.testing.assert_allclose(np.log(std), np.clip(whole, found.min(), found.max()), rtol=1e-6)
 
 
 def test_intervals_are_as_defined():
