@@ -198,7 +198,7 @@ def describe(model: Any, rows: Any) -> Numbers:
             numbers[name] = found
     expected = getattr(model, "expected_", None)
     if expected is not None:
-        numbers["expected"] = [expected.accuracy, expected.low, expected.high, expected.log_loss]
+        numbers["expected"] = [one for one in vars(expected).values() if isinstance(one, float)]
     for name in ("predict_proba", "decision_function", "transform"):
         if hasattr(model, name):
             numbers[name] = as_array(getattr(model, name)(rows))

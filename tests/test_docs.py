@@ -392,6 +392,22 @@ def test_figures_of_the_measured_page_are_those_of_the_records():
         assert f"{data} {ours:.1f} ({printed:.1f})" in page, (table, row)
 
 
+def test_figures_of_prediction_sets_are_those_of_the_record():
+    page = (ROOT / "docs" / "measured.md").read_text(encoding="utf-8")
+    told = results("prediction_sets")["verdicts"]
+    low, high = told["tasks below"], told["tasks above"]
+    assert told["mean coverage below: met"]
+    assert told["least coverage above: met"]
+    assert told["mean size: met"]
+    mean, least = (100 * told[name] for name in ("mean coverage below", "least coverage above"))
+    assert f"on {low} tasks with an accuracy below 90 %, {mean:.1f} % of the rows" in page
+    assert f"at least {least:.1f} % on each of the {high} others" in page
+    assert f"{told['mean size, ours']:.2f} classes per set" in page
+    ours, theirs = told["mean size beside mapie, ours and mapie"]
+    assert f"{ours:.2f} against {theirs:.2f} for MAPIE's" in page
+    assert f"the whole {told['mapie / ours, whole time']:.1f} times as long" in page
+
+
 def test_the_guide_quotes_how_many_kernels_have_weight():
     guide = (ROOT / "docs" / "explaining.md").read_text(encoding="utf-8")
     found = {

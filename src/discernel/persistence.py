@@ -23,7 +23,16 @@ from discernel.bank import AutoBank, CombinedFeatures, CombinedKernel, LowRank, 
 from discernel.bank.base import Centering, Uncentered
 from discernel.bank.choice import Distributed, Iterative
 from discernel.default.metric import Metric
-from discernel.discriminant import ClassHead, Decision, Discriminant, Expectation, Link, Mixture
+from discernel.discriminant import (
+    ClassHead,
+    Decision,
+    Discriminant,
+    Expectation,
+    HeldOutNumbers,
+    Link,
+    Mixture,
+    Spread,
+)
 from discernel.estimators import discriminant, multilabel, ridge, transformer
 from discernel.estimators.base import BaseKernelEstimator
 from discernel.exceptions import InvalidInputError, missing_extra
@@ -75,7 +84,7 @@ _SKOPS = (0, 12)
 #: Estimators and the parts of their models. Building them from a file runs no code of the file.
 _PARTS = (
     *(discriminant.KernelDiscriminant, discriminant.MultipleKernelDiscriminant),
-    *(ridge.MultipleKernelRidge, ridge.NumberHead),
+    *(ridge.MultipleKernelRidge, ridge.NumberHead, HeldOutNumbers, Spread),
     *(multilabel.MultiLabelKernelDiscriminant, multilabel.LabelsHead),
     *(AKFDClassifier, AKFDFacts, AKFDHead, Alternation),
     *(SeparabilityClassifier, SpectrumFacts, SpectrumHead, _Neighbors),

@@ -35,6 +35,8 @@ class Target(ABC):
 
     #: Kind of the target, for error messages.
     kind: ClassVar[str]
+    #: Whether scores are predictions, and are not converted to probabilities of classes.
+    predicts_scores: ClassVar[bool] = False
     #: Sample weights; None if all are equal.
     sample_weights: SampleWeights | None
     #: Groups of rows that are held out together; None if each row is held out alone.
@@ -351,6 +353,7 @@ class RegressionTarget(Target):
     sample_weights: SampleWeights | None = None
     groups: Groups | None = None
     kind: ClassVar[str] = "numbers to regress on"
+    predicts_scores: ClassVar[bool] = True
 
     @classmethod
     def from_values(
@@ -378,6 +381,12 @@ class RegressionTarget(Target):
         weights = self.row_weights
         centered = weights.center(self.values.copy())
         return weights.scale(centered / np.sqrt(weights.means((centered**2).T)))
+
+    def in_units(self, scores: FloatArray) -> FloatArray:
+        """Return predictions of `truth`, the scores without √ω, in the units of the numbers."""
+        means = self.row_weights.means(self.values.T)
+        roots = np.sqrt(self.row_weights.means(((self.values - means) ** 2).T))
+        return np.asarray(means + roots * scores)
 
     @property
     def weighted_values(self) -> FloatArray:

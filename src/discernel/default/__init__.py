@@ -12,14 +12,17 @@ from discernel.default.propose import (
     rows_to_choose_on,
     scaled_kernels,
 )
+from discernel.default.spread import SpreadFit, learn_spread
 
 __all__ = [
     "FIRST_ROWS",
     "LogitSearch",
     "Proposal",
     "Relearner",
+    "SpreadFit",
     "comparable_rows",
     "cross_fitted_scores",
+    "learn_spread",
     "menu_kernels",
     "propose_kernels",
     "residual_landmarks",

@@ -184,13 +184,14 @@ def cross_fitted_scores(
             share = _MOST_TO_LEARN_FROM / len(outside)
             outside = outside[target.subset(outside).draw(share, rng)]
         refits = relearner.without(fold, outside)
-        own, *like_model = [
-            fitted(bank, weights, target, lam).left_out_scores[inside]
-            for bank, weights, lam in refits
-        ]
-        for other in like_model:
-            own *= float(np.linalg.norm(other)) / max(float(np.linalg.norm(own)), _TINY)
-        scores[inside] = own
+        fits = (fitted(bank, weights, target, lam) for bank, weights, lam in refits)
+        if target.predicts_scores:
+            scores[inside] = next(fits).leave_one_out[inside]
+        else:
+            own, *like_model = [fit.left_out_scores[inside] for fit in fits]
+            for other in like_model:
+                own *= float(np.linalg.norm(other)) / max(float(np.linalg.norm(own)), _TINY)
+            scores[inside] = own
         if logits is not None:
             logits.add(refits[0].bank, refits[0].weights, inside)
     return scores, folds

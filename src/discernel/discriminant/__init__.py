@@ -1,5 +1,6 @@
 """From a combined kernel to directions, scores, probabilities and decisions."""
 
+from discernel.discriminant.conformal import check_coverage, conformal_quantile
 from discernel.discriminant.decision import Decision, class_factors
 from discernel.discriminant.expectation import Expectation, held_out_log_posterior
 from discernel.discriminant.fit import (
@@ -21,6 +22,7 @@ from discernel.discriminant.gaussian import (
 )
 from discernel.discriminant.head import ClassHead, Head
 from discernel.discriminant.links import KernelLogistic, Link, Mixture
+from discernel.discriminant.numbers import HeldOutNumbers, NumberExpectation, Spread
 
 __all__ = [
     "ClassHead",
@@ -28,13 +30,18 @@ __all__ = [
     "Discriminant",
     "Expectation",
     "Head",
+    "HeldOutNumbers",
     "HeldOutScores",
     "KernelLogistic",
     "Link",
     "Mixture",
+    "NumberExpectation",
+    "Spread",
     "Statistics",
     "calibrated",
+    "check_coverage",
     "class_factors",
+    "conformal_quantile",
     "discriminant_of_shares",
     "fit_discriminant",
     "held_out_likelihoods",

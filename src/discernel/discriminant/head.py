@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax
 
 from discernel.arrays import FloatArray
+from discernel.discriminant.conformal import conformal_quantile
 from discernel.discriminant.decision import Decision
 from discernel.discriminant.expectation import Expectation, held_out_log_posterior
 from discernel.discriminant.gaussian import Discriminant
@@ -50,17 +51,13 @@ class Head:
         """Return held-out rows by true and predicted class; empty where none was held out."""
         return np.zeros((0, 0))
 
-    def expect(self, labels: Any, held_out_error: float | None) -> Mapping[str, Any]:
-        """Return the expected scores of new rows, by name; empty if unknown.
+    @property
+    def n_rows(self) -> int | None:
+        """The number of training rows; None where `class_counts` or nothing says it."""
+        return None
 
-        Parameters
-        ----------
-        labels : ndarray or None
-            Those of the training rows, where the model keeps them.
-        held_out_error : float or None
-            The squared error of rows held out of the choice of kernels too, in units of the
-            variance; None where there were no such rows.
-        """
+    def expect(self) -> Mapping[str, Any]:
+        """Return the expected scores of new rows, by name; empty if unknown."""
         return {}
 
 
@@ -135,6 +132,27 @@ class ClassHead(Head):
         decision = self.log_posterior(scores) + self.decision.offsets
         return decision[:, 1] - decision[:, 0] if decision.shape[1] == 2 else decision
 
+    def least_probabilities(self, coverage: float, *, per_class: bool) -> FloatArray:
+        """Return the logarithm of the probability from which on each class is in a prediction set.
+
+        Scores are minus the held-out log-posterior of the true class, which has the order of
+        1 − p; limits are those of `conformal_quantile`, of all rows or of those of each class.
+
+        Parameters
+        ----------
+        coverage : float
+            The share of new rows whose class is in their set.
+        per_class : bool
+            Whether it is that of the rows of every class.
+        """
+        codes, n_classes = self.discriminant.training_codes, len(self.decision.priors)
+        posterior = held_out_log_posterior(self.discriminant, self.decision)
+        own = -posterior[np.arange(len(codes)), codes]
+        weights = self.discriminant.training.row_weights.values
+        parts = [codes == code for code in range(n_classes)] if per_class else [codes >= 0]
+        found = [conformal_quantile(own[part], coverage, weights[part]) for part in parts]
+        return np.broadcast_to(-np.array(found), (n_classes,))
+
     def linear_scores(
         self, coef: FloatArray, intercept: FloatArray
     ) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
@@ -161,7 +179,7 @@ class ClassHead(Head):
         np.add.at(table, (found.training_codes, predicted), found.training.row_weights.values)
         return table
 
-    def expect(self, labels: Any, held_out_error: float | None) -> Mapping[str, Any]:
+    def expect(self) -> Mapping[str, Any]:
         return {} if self.expected is None else vars(self.expected)
 
     def row_losses(self, labels: NDArray[Any]) -> Callable[[FloatArray], FloatArray]:

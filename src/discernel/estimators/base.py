@@ -412,26 +412,30 @@ class BaseKernelEstimator(BaseEstimator):
 def like_input(method: Method) -> Method:
     """Decorate a method to return an array of the same library and device as its input.
 
-    The method itself gets and returns NumPy arrays. Arrays of text are not converted back, nor are
-    results from which scikit-learn makes a DataFrame.
+    The method itself gets and returns NumPy arrays, or a tuple of them. Arrays of text are not
+    converted back, nor are results from which scikit-learn makes a DataFrame.
 
     Parameters
     ----------
     method : callable
-        A method of an estimator that takes rows and returns an array.
+        A method of an estimator that takes rows and options, and returns an array.
     """
 
     @wraps(method)
-    def converted(self: Any, X: Any) -> Any:
+    def converted(self: Any, X: Any, *given: Any, **options: Any) -> Any:
         if "model_" not in vars(self):
             check_is_fitted(self, "model_")  # raises NotFittedError
         if self.model_.device is None and type(X) is np.ndarray:
-            return method(self, X)
+            return method(self, X, *given, **options)
         device = check_given(X)
         with device_errors(self.model_.device or device, **_when_predicting(self)):
-            found = method(self, on_host(X))
+            found = method(self, on_host(X), *given, **options)
             in_frame = method.__name__ == "transform" and _makes_frames(self)
-            return found if device is None or in_frame else device.returned(found)
+            if device is None or in_frame:
+                return found
+            if isinstance(found, tuple):
+                return tuple(map(device.returned, found))
+            return device.returned(found)
 
     return cast(Method, converted)
 
@@ -445,15 +449,15 @@ def by_chunks(method: Method) -> Method:
     in_memory = like_input(method)
 
     @wraps(method)
-    def either(self: Any, X: Any) -> Any:
+    def either(self: Any, X: Any, *given: Any, **options: Any) -> Any:
         if type(X) is np.ndarray or not (isinstance(X, Source) or is_dask(X)):
-            return in_memory(self, X)
+            return in_memory(self, X, *given, **options)
         check_is_fitted(self, "model_")
         fitted = self.for_prediction()  # later fits must not change lazy results
 
         def work(chunk: Chunk) -> Any:
             with errors_with_origin(chunk.place):
-                return in_memory(fitted, chunk.X)
+                return in_memory(fitted, chunk.X, *given, **options)
 
         if not is_dask(X):
             return X.map(work)

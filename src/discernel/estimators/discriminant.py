@@ -13,7 +13,13 @@ from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, Trans
 from discernel.arrays import FloatArray, check_given, is_dask, on_host
 from discernel.bank import BankChoice
 from discernel.criteria import takes_two_classes
-from discernel.discriminant import ClassHead, Decision, HeldOutScores, fit_discriminant
+from discernel.discriminant import (
+    ClassHead,
+    Decision,
+    HeldOutScores,
+    check_coverage,
+    fit_discriminant,
+)
 from discernel.estimators.base import BaseKernelEstimator, by_chunks, score_any, view
 from discernel.exceptions import InvalidInputError, check_number, is_count, is_word, unknown_choice
 from discernel.learn import Request, make_request
@@ -271,6 +277,8 @@ class BaseKernelDiscriminant(
             return None, self.classes_.dtype
         if method == "decision_function" and n_classes == 2:
             return None, np.float64
+        if method == "predict_set":
+            return n_classes, np.bool_
         return self._n_features_out if method == "transform" else n_classes, np.float64
 
     def _log_posterior(self, X: Any) -> FloatArray:
@@ -349,6 +357,76 @@ class BaseKernelDiscriminant(
             Log-probabilities.
         """
         return np.asarray(log_softmax(self._log_posterior(X), axis=1))
+
+    @by_chunks
+    def predict_set(
+        self,
+        X: Any,
+        coverage: float = 0.9,
+        *,
+        per_class: bool = False,
+        allow_empty: bool = False,
+    ) -> NDArray[np.bool_]:
+        """Return a set of classes for each row that contains the class with a given probability.
+
+        A class is in the set if its probability is at least a limit: the one that the share
+        ``coverage`` of the held-out training rows reach with the probability of their own class.
+        These are the held-out rows of `expected_`; nothing is fitted again.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features), Dask collection or Source
+            New rows. For a `Source` an iterator over the results of its chunks is returned, for
+            a Dask collection a Dask array with the same partitions.
+        coverage : float, default=0.9
+            The share of new rows whose class is to be in their set, above 0 and below 1.
+        per_class : bool, default=False
+            Whether this share is to hold for the rows of every class, which then has a limit of
+            its own. The share then does not depend on the class frequencies of new rows. A class
+            with fewer than coverage/(1 − coverage) held-out rows, 9 for 0.9, is in every set.
+        allow_empty : bool, default=False
+            Whether a set may be empty, if no class is likely enough. By default such a set
+            contains the most probable class, and then covers more rows than asked for if the
+            accuracy is above ``coverage``.
+
+        Returns
+        -------
+        ndarray of bool of shape (n_rows, n_classes)
+            Whether each class of ``classes_`` is in the set.
+
+        Notes
+        -----
+        *What is exact.* If the probabilities of n rows and of a new row are exchangeable, the
+        probability of the new row's own class is at least the limit with a probability of at least
+        ``coverage``, and without ties of at most coverage + 1/(n + 1): its rank among the n + 1 is
+        uniform (`conformal_quantile` has the proof). This is so if no model has seen any of the
+        rows.
+
+        *What is approximate.* Each held-out row is predicted by a kernel learned from the other
+        folds and a fit to all other rows, a new row by the model of all rows. Both are alike, not
+        exchangeable. As for the jackknife and cross-conformal sets, no bound close to ``coverage``
+        holds for every distribution; for the related CV+ it is 1 − 2(1 − coverage)
+        [Barber21]_. In practice the share is close to ``coverage``, and rather above it, because
+        kernels of held-out rows are learned from fewer rows; docs/measured.md has figures. It is
+        an average over rows drawn like the training rows, weighted as in `fit`, not the
+        probability given a row. With a few held-out rows it also varies from one training set to
+        another, by √(coverage (1 − coverage)/n).
+
+        Sets are made of probabilities, and do not depend on costs or thresholds.
+        """
+        model, coverage = self.model_, check_coverage(coverage)
+        if model.head.expected is None:
+            raise InvalidInputError(
+                "Prediction sets need rows that were predicted without their labels. This model "
+                "has none: it was fitted with statistics='training', or has seen one class only. "
+                "Fit with statistics='loo' and rows of two classes."
+            )
+        posterior = log_softmax(model.head.log_posterior(model.scores(X)), axis=1)
+        found = posterior >= model.head.least_probabilities(coverage, per_class=per_class)
+        if not allow_empty:
+            empty = np.flatnonzero(~found.any(axis=1))
+            found[empty, posterior[empty].argmax(axis=1)] = True
+        return np.asarray(found)
 
     @by_chunks
     def transform(self, X: Any) -> FloatArray:

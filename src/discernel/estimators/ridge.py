@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from discernel.arrays import FloatArray
-from discernel.discriminant import Head
-from discernel.estimators.base import BaseKernelEstimator, like_input, score_any
+from discernel.criteria import KernelLeastSquares
+from discernel.discriminant import (
+    Head,
+    HeldOutNumbers,
+    HeldOutScores,
+    NumberExpectation,
+    Spread,
+    check_coverage,
+)
+from discernel.estimators.base import BaseKernelEstimator, like_input, score_any, view
+from discernel.exceptions import InvalidInputError
 from discernel.learn import Request
 from discernel.learn.rows import Learning
 from discernel.learn.training import TrainingRows
@@ -30,10 +39,25 @@ class NumberHead(Head):
         The leave-one-out prediction for each training row.
     has_columns : bool
         Whether y, and therefore predictions, have two dimensions.
+    held_out : HeldOutNumbers or None
+        Predictions of rows whose targets neither the kernel nor the fit has seen.
+    spread : Spread or None
+        How large errors are at new rows, relative to each other; None: the same everywhere.
     """
 
     leave_one_out: FloatArray
     has_columns: bool
+    held_out: HeldOutNumbers | None = None
+    spread: Spread | None = None
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.leave_one_out)
+
+    @property
+    def expected(self) -> NumberExpectation | None:
+        """The errors to expect on new rows; None without held-out rows."""
+        return None if self.held_out is None else self.held_out.expectation
 
     def shaped(self, numbers: FloatArray) -> FloatArray:
         """Return predictions in the shape of y, with one or two dimensions."""
@@ -48,17 +72,27 @@ class NumberHead(Head):
         """Return a function that computes the squared error of each row from its scores."""
         return squared_losses(labels)
 
-    def expect(self, labels: Any, held_out_error: float | None) -> Mapping[str, Any]:
-        if labels is None or len(labels) != len(self.leave_one_out):
-            return {}
-        truth = np.asarray(labels, dtype=np.float64).reshape(len(labels), -1)
-        variance, share, where = truth.var(axis=0), held_out_error, "held out"
-        if share is None:
-            errors = np.mean((truth - self.leave_one_out) ** 2, axis=0)
-            share = float(np.mean(errors / np.where(variance > 0, variance, 1.0)))
-            where = "each left out of the fit"
-        rmse = float(np.sqrt(share * variance.mean()))
-        return {"n_rows": len(truth), "where": where, "r2": 1.0 - share, "rmse": rmse}
+    def expect(self) -> Mapping[str, Any]:
+        return {} if self.expected is None else vars(self.expected)
+
+    def with_spreads(self, model: Model, X: Any) -> tuple[FloatArray, FloatArray]:
+        """Return predictions and spreads of new rows, of shape (n_rows, n_targets) both.
+
+        Parameters
+        ----------
+        model : Model
+            The model of this head.
+        X : array-like of shape (n_rows, n_features)
+            New rows.
+        """
+        if self.spread is None:
+            predicted = model.scores(X)
+            return predicted, np.ones_like(predicted)
+        n = len(model.intercept)
+        coef = np.hstack([model.coef, self.spread.coef])  # one pass over the kernels
+        intercept = np.concatenate([model.intercept, self.spread.intercept])
+        found = replace(model, coef=coef, intercept=intercept).scores(X)
+        return found[:, :n], self.spread.of(found[:, n:])
 
 
 class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator):
@@ -95,8 +129,12 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
     intercept_ : float or ndarray of shape (n_targets,)
         The intercept.
     leave_one_out_ : ndarray of the shape of y
-        The leave-one-out prediction for each training row; with groups, the prediction by the fit
-        without its group.
+        The leave-one-out prediction for each training row, with the kernel of all rows; with
+        groups, the prediction by the fit without its group.
+    expected_ : NumberExpectation
+        The errors to expect on new rows: R² and root mean squared error with intervals, and the
+        rows they were estimated on. Kernel, λ and fit of each of these rows are without its target,
+        as in `MultipleKernelDiscriminant`.
     feature_importances_, feature_importances_std_ : ndarray of shape (n_features,)
         Increase of the squared error of held-out training rows when the cells of a column come
         from other rows, as in `MultipleKernelDiscriminant`.
@@ -118,6 +156,10 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
         "multi_output": True,
     }
 
+    _holds_out: ClassVar[bool] = True
+
+    expected_ = view("head.expected", "The errors to expect on new rows.")
+
     score = score_any(RegressorMixin.score)
 
     def _make_target(self, training: TrainingRows, request: Request) -> tuple[Any, ...]:
@@ -131,9 +173,42 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
         """Return the model of a learned kernel."""
         (y,) = known
         fit = learning.fit(learning.target.weighted_values)
-        head, coef = NumberHead(fit.leave_one_out, y.ndim == 2), learning.coef(fit.coef)
+        held_out = learning.held_out(fit)
+        rows, coef = held_out.rows if held_out.scores is None else None, learning.coef(fit.coef)
+        head = self._make_head(learning, fit, held_out, has_columns=y.ndim == 2)
         found: dict[str, Any] = {"coef": coef, "intercept": fit.intercept, "labels": y}
-        return learning.model(fit, head, fit.truth, **found)
+        return learning.model(fit, head, fit.truth, rows=rows, **found)
+
+    def _make_head(
+        self,
+        learning: Learning,
+        fit: KernelLeastSquares,
+        held_out: HeldOutScores,
+        *,
+        has_columns: bool,
+    ) -> NumberHead:
+        """Return the head of a fit, with held-out predictions and the spread of their errors."""
+        target, truth = learning.target, fit.truth
+        errors = truth - fit.leave_one_out
+        rows = np.arange(len(truth)) if held_out.rows is None else held_out.rows
+        if held_out.scores is not None:
+            errors[rows] = truth[rows] - target.in_units(held_out.scores)
+        found, spread = learning.spread(fit, errors), None
+        spreads = np.ones_like(errors)
+        if found is not None:
+            limits = np.stack([found.left_out.min(axis=0), found.left_out.max(axis=0)])
+            spread = Spread(learning.coef(found.dual), found.intercept, limits)
+            spreads = spread.of(found.left_out)
+        weights = target.row_weights.values[rows]
+        known = HeldOutNumbers(
+            truth[rows], (truth - errors)[rows], spreads[rows], weights, held_out.where
+        )
+        return NumberHead(fit.leave_one_out, has_columns, known, spread)
+
+    def _held_out_loss(self, model: Model) -> float | None:
+        """Return the held-out squared error of a model, in units of the variance."""
+        expected = model.head.expected
+        return None if expected is None else 1.0 - float(expected.r2)
 
     @property
     def dual_coef_(self) -> FloatArray:
@@ -152,17 +227,89 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
         return self.model_.head.shaped(self.model_.head.leave_one_out)  # type: ignore[no-any-return]
 
     @like_input
-    def predict(self, X: Any) -> FloatArray:
+    def predict(self, X: Any, return_std: bool = False) -> Any:
         """Return the prediction for each row.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
             New rows.
+        return_std : bool, default=False
+            Whether to return standard deviations too.
 
         Returns
         -------
         ndarray of shape (n_rows,) or (n_rows, n_targets)
             Predictions.
+        std : ndarray of the same shape
+            With ``return_std``, the standard deviation of y about the prediction: of noise and of
+            the error of the fit together.
+
+        Notes
+        -----
+        The standard deviation is c exp(κg(x)). g is fitted with the learned kernel to the
+        logarithms of the sizes of held-out errors, with a λ of its own; it is constant if it
+        predicts the sizes of left-out errors no better than their mean does, by a standard error.
+        κ is that of the largest likelihood, and c is such that the held-out errors, divided by
+        their standard deviations, have the mean square 1. So it is measured, not that of a Gaussian
+        process, and does not grow far from all training rows.
         """
-        return self.model_.head.shaped(self.model_.scores(X))  # type: ignore[no-any-return]
+        model = self.model_
+        if not return_std:
+            return model.head.shaped(model.scores(X))
+        held_out = self._held_out()
+        predicted, spreads = model.head.with_spreads(model, X)
+        return model.head.shaped(predicted), model.head.shaped(held_out.scales * spreads)
+
+    @like_input
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> FloatArray:
+        """Return an interval for each row that contains its target with a given probability.
+
+        The interval is the prediction plus and minus q exp(κg(x)). exp(κg(x)) is the relative size
+        of errors, as in ``predict(X, return_std=True)``, and q the conformal quantile of the
+        held-out errors divided by it. Nothing is fitted again.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            New rows.
+        coverage : float, default=0.9
+            The share of new rows whose target is to be in the interval, above 0 and below 1.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, 2) or (n_rows, n_targets, 2)
+            The lower and the upper end. Of several targets, each is covered with this probability,
+            not all of them together. With fewer than coverage/(1 − coverage) held-out rows, the
+            ends are infinite.
+
+        Notes
+        -----
+        *What is exact.* If the relative errors of n rows and of a new row are exchangeable, that of
+        the new row is at most q with a probability of at least ``coverage``, and without ties of at
+        most coverage + 1/(n + 1), whatever the distribution of errors: its rank among the n + 1 is
+        uniform (`conformal_quantile` has the proof). This is so if no model has seen any of the
+        rows.
+
+        *What is approximate.* Each held-out row is predicted by a kernel learned from the other
+        folds and a fit to all other rows, a new row by the model of all rows. Both are alike, not
+        exchangeable. As for the jackknife, no bound close to ``coverage`` holds for every
+        distribution; for the related jackknife+ and CV+ it is 1 − 2(1 − coverage) [Barber21]_.
+        docs/measured.md has measured shares. They are averages over rows drawn like the training
+        rows, weighted as in `fit`, not the probability given a row.
+        """
+        held_out = self._held_out()
+        radii = held_out.radii(check_coverage(coverage))
+        predicted, spreads = self.model_.head.with_spreads(self.model_, X)
+        ends = np.stack([predicted - radii * spreads, predicted + radii * spreads], axis=-1)
+        return self.model_.head.shaped(ends)  # type: ignore[no-any-return]
+
+    def _held_out(self) -> HeldOutNumbers:
+        """Return the held-out predictions, or raise a clear error."""
+        found: HeldOutNumbers | None = self.model_.head.held_out
+        if found is None:
+            raise InvalidInputError(
+                "Standard deviations and intervals need rows that were predicted without their "
+                "targets. This model has none. Fit it to rows in memory."
+            )
+        return found

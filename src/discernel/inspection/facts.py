@@ -16,7 +16,6 @@ from discernel.inspection.source_weights import kernel_sources, sum_by
 from discernel.inspection.sources import source_importances
 from discernel.kernels import RBF, Laplace, Linear, as_kernels, kernel_names
 from discernel.model import Model
-from discernel.programs.solution import compared_by_folds
 from discernel.show.facts import ExpectedFacts, ImportanceFacts, ModelFacts, Origin, SourceFacts
 from discernel.show.notebook import notebook_html
 
@@ -76,7 +75,7 @@ def model_facts(
             f"landmarks capture {streamed.captured:.0%} of its variance"
         )
     expected = _expected(model)
-    n_rows = sum(counts.values()) or (None if expected is None else expected.n_rows)
+    n_rows = sum(counts.values()) or model.head.n_rows
     return ModelFacts(
         **vars(learned.describe(model.facts.names)),
         name=name or kind,
@@ -115,9 +114,7 @@ def _majority(counts: Mapping[str, int]) -> dict[str, Any]:
 
 def _expected(model: Model) -> ExpectedFacts | None:
     """Return the expected performance on new rows; None without held-out predictions."""
-    considered = model.facts.learned.considered
-    error = considered[0].error if compared_by_folds(considered) else None
-    found = model.head.expect(model.kept.labels, error)
+    found = model.head.expect()
     return ExpectedFacts(**found) if found else None
 
 

@@ -24,7 +24,9 @@ from discernel.default import (
     LogitSearch,
     Proposal,
     Relearner,
+    SpreadFit,
     cross_fitted_scores,
+    learn_spread,
     residual_landmarks,
 )
 from discernel.default.metric import Metric
@@ -156,6 +158,22 @@ class Learning:
                 where = f"held out, {len(groups.subset(rows)):,} of {len(groups):,} groups"
         regression = None if search is None else search.fit(self.bank, self.weights)
         return HeldOutScores(rows, scores[rows], where=where, logistic=regression)
+
+    def spread(self, fit: KernelLeastSquares, errors: FloatArray) -> SpreadFit | None:
+        """Return how the sizes of held-out errors depend on the row; None if they are alike.
+
+        They are taken for alike where systems are solved by iteration, and if there is no time.
+
+        Parameters
+        ----------
+        fit : KernelLeastSquares
+            The fit of the target.
+        errors : ndarray of shape (n_samples, n_targets)
+            Errors of predictions of the rows, by fits without the row.
+        """
+        if fit.by_iteration or must_stop_learning():
+            return None
+        return learn_spread(self.bank, self.weights, self.target, errors)
 
     def model(
         self,

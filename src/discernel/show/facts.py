@@ -228,7 +228,11 @@ class ExpectedFacts:
     high: float | None = None
     log_loss: float | None = None
     r2: float | None = None
+    r2_low: float | None = None
+    r2_high: float | None = None
     rmse: float | None = None
+    rmse_low: float | None = None
+    rmse_high: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -472,14 +476,7 @@ class ModelFacts(LearnedFacts):
         if found.log_loss is not None:
             known = f"; class shares: {majority['log_loss']:z.3f}" if majority else ""
             rows.append(("log-loss", f"{found.log_loss:z.3f}", f"smaller is better{known}"))
-        if found.r2 is not None:
-            rows.append(("R²", f"{found.r2:z.3f}", "1 is perfect, 0 is predicting the mean"))
-        if found.rmse is not None and found.r2 is not None:
-            detail = "root mean squared error, in units of the target"
-            rows.append(("typical error", f"{found.rmse:.4g}", detail))
-            if found.r2 < 1.0:
-                mean = found.rmse / math.sqrt(1.0 - found.r2)
-                rows.append(("baseline", f"{mean:.4g}", "typical error of predicting the mean"))
+        rows += _errors(found)
         aside = f"on {found.n_rows:,} rows, {found.where}"
         made = tuple(Row(each) for each in rows)
         return [Block("expected", "expected on new rows", aside, made, n_numbers=1)]
@@ -556,6 +553,22 @@ def importance_block(
         rows.append(Row((each.column, text), 100.0 * each.importance))
     header = ("column", f"share ± {spread}")
     return Block("", title, aside, tuple(rows), header, 1, "column", "{:z.1f} %")
+
+
+def _errors(found: ExpectedFacts) -> list[tuple[str, ...]]:
+    """Return R² and root mean squared error with their intervals; empty for classes."""
+    if found.r2 is None or found.rmse is None:
+        return []
+    interval = f"95 % interval {found.r2_low:z.3f} to {found.r2_high:z.3f}"
+    rows: list[tuple[str, ...]] = []
+    rows.append(("R²", f"{found.r2:z.3f}", f"{interval}; 1 is perfect, 0 is predicting the mean"))
+    interval = f"95 % interval {found.rmse_low:.4g} to {found.rmse_high:.4g}"
+    detail = f"{interval}; root mean squared error, in units of the target"
+    rows.append(("typical error", f"{found.rmse:.4g}", detail))
+    if found.r2 < 1.0:
+        mean = found.rmse / math.sqrt(1.0 - found.r2)
+        rows.append(("baseline", f"{mean:.4g}", "typical error of predicting the mean"))
+    return rows
 
 
 def _source_row(each: SourceFacts, known: bool) -> Row:

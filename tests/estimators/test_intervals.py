@@ -1,0 +1,395 @@
+"""What regressions say about their errors: what to expect, standard deviations and intervals."""
+
+import json
+import math
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from typer.testing import CliRunner
+
+import discernel
+from discernel import MultipleKernelRidge
+from discernel.bank import LowRank
+from discernel.cli import app as commands
+from discernel.default import Relearner
+from discernel.default.spread import _GRID, _LEAST_SIZE
+from discernel.discriminant import HeldOutNumbers
+from discernel.estimators.ridge import NumberHead
+from discernel.exceptions import InvalidInputError
+from discernel.kernels import RBF, Linear
+from tests import reference
+
+ONE = {"kernels": [RBF(width=2.0)], "regularization": 0.01}
+
+
+def even(n=80, seed=0):
+    """Return a smooth function with the same noise everywhere."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2.0, 2.0, (n, 2))
+    return X, np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.4 * rng.standard_normal(n)
+
+
+def deviation(X):
+    return np.exp(0.6 * X[:, 0] - 0.5)
+
+
+def uneven(n=300, seed=0):
+    """Return a smooth function whose noise grows with the first column."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2.0, 2.0, (n, 2))
+    return X, X[:, 1] + deviation(X) * rng.standard_normal(n)
+
+
+def covered(ends, y):
+    return (ends[..., 0] <= y) & (y <= ends[..., 1])
+
+
+# ---- what to expect --------------------------------------------------------------------------
+
+
+def test_nothing_is_learned_again_for_a_given_kernel():
+    X, y = even(60)
+    reg = MultipleKernelRidge(**ONE).fit(X, y)
+    K = reference.trace_normalized(RBF(width=2.0)(X)[None])[0]
+    predicted = reference.leave_one_out(K, np.full(60, 0.01), y[:, None])[:, 0]
+    errors, told = y - predicted, reg.expected_
+    assert (told.n_rows, told.where) == (60, "leave-one-out")
+    assert told.rmse == pytest.approx(np.sqrt(np.mean(errors**2)), rel=1e-8)
+    assert told.r2 == pytest.approx(1.0 - np.mean(errors**2) / y.var(), rel=1e-8)
+    assert told.r2_low < told.r2 < told.r2_high < 1.0
+    assert 0.0 < told.rmse_low < told.rmse < told.rmse_high
+
+
+def test_rows_of_a_fold_are_predicted_by_what_the_other_folds_say(monkeypatch):
+    """By fits to all other rows, with the weights and λ of the other folds, in units of y."""
+    heard, without = [], Relearner.without
+
+    def listen(self, fold, outside):
+        found = without(self, fold, outside)
+        heard.append((outside, found[0]))
+        return found
+
+    monkeypatch.setattr(Relearner, "without", listen)
+    X, y = even(50)
+    y = 100.0 * y + 1e4
+    reg = MultipleKernelRidge([RBF(width=1.0), RBF(width=3.0)], criterion="rkda").fit(X, y)
+    known = reg.model_.head.held_out
+    np.testing.assert_array_equal(known.truth[:, 0], y)
+    assert len(heard) == 5
+    for outside, (bank, weights, lam) in heard:
+        K = bank.combined(weights)
+        slow = reference.leave_one_out(K, np.full(50, lam), y[:, None])[:, 0]
+        inside = np.setdiff1d(np.arange(50), outside)
+        np.testing.assert_allclose(known.predicted[inside, 0], slow[inside], rtol=1e-8)
+
+
+def test_targets_of_noise_promise_nothing():
+    """Leave-one-out with a kernel that was learned from all rows takes noise for signal."""
+    claimed, optimistic = [], []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X, y = rng.standard_normal((60, 12)), rng.standard_normal(60)
+        kernels = [RBF(width=1.5).on([column]) for column in range(12)]
+        reg = MultipleKernelRidge(kernels, criterion="rkda").fit(X, y)
+        assert reg.expected_.where == "held out, 5 folds"
+        claimed.append(reg.expected_.r2)
+        optimistic.append(1.0 - np.mean((y - reg.leave_one_out_) ** 2) / y.var())
+    assert np.mean(claimed) < 0.02
+    assert np.mean(optimistic) > np.mean(claimed) + 0.05
+
+
+@pytest.mark.parametrize("kernels", ["auto", [RBF(), Linear()]], ids=["auto", "given"])
+def test_what_to_expect_has_the_unit_of_the_target(kernels):
+    X, y = even()
+    told = MultipleKernelRidge(kernels).fit(X, y).expected_
+    other = MultipleKernelRidge(kernels).fit(X, 1000.0 * y + 5e5).expected_
+    for name, factor in (("r2", 1.0), ("r2_low", 1.0), ("rmse", 1000.0), ("rmse_high", 1000.0)):
+        assert getattr(other, name) == pytest.approx(factor * getattr(told, name), rel=1e-4)
+    assert told.where == other.where == "held out, 5 folds"
+
+
+def held_out(seed=0, n=40, n_targets=2):
+    rng = np.random.default_rng(seed)
+    truth = rng.standard_normal((n, n_targets)) * [1.0, 20.0][:n_targets]
+    predicted = truth + rng.standard_normal((n, n_targets)) * [0.5, 3.0][:n_targets]
+    weights = rng.uniform(0.2, 3.0, n)
+    return HeldOutNumbers(truth, predicted, np.ones_like(truth), weights, "held out")
+
+
+def scores(found, weights):
+    """Return R² and root mean squared error as scikit-learn defines them."""
+    shares = weights / weights.sum()
+    errors = shares @ (found.truth - found.predicted) ** 2
+    variances = shares @ (found.truth - shares @ found.truth) ** 2
+    return np.mean(1.0 - errors / variances), np.mean(np.sqrt(errors))
+
+
+def test_intervals_are_those_of_the_influence_of_rows():
+    """Influences are derivatives by the weights of rows, here by small differences."""
+    found, step = held_out(), 1e-6
+    told, weights = found.expectation, found.weights / found.weights.mean()
+    r2, rmse = scores(found, weights)
+    assert (told.r2, told.rmse) == pytest.approx((r2, rmse))
+    n, total = weights.sum() ** 2 / np.sum(weights**2), weights.sum()
+    influence = np.empty((len(weights), 2))
+    for row in range(len(weights)):
+        heavier = weights.copy()
+        heavier[row] += step * total
+        r2_then, rmse_then = scores(found, heavier)
+        influence[row] = np.log((1.0 - r2_then) / (1.0 - r2)), np.log(rmse_then / rmse)
+    spread = np.sqrt(weights / total @ (influence / step) ** 2 / n)
+    from scipy.stats import t as student
+
+    factors = np.exp(1.1 * student.ppf(0.975, n - 1.0) * spread)
+    assert 1.0 - told.r2_low == pytest.approx((1.0 - r2) * factors[0], rel=1e-4)
+    assert 1.0 - told.r2_high == pytest.approx((1.0 - r2) / factors[0], rel=1e-4)
+    assert told.rmse_high == pytest.approx(rmse * factors[1], rel=1e-4)
+    assert told.rmse_low == pytest.approx(rmse / factors[1], rel=1e-4)
+
+
+def test_intervals_contain_what_is_found():
+    """Of 60 training sets; both are to be 95 %, with a standard error of 3 %."""
+    inside = []
+    new, truth = even(4000, 999)
+    for seed in range(60):
+        reg = MultipleKernelRidge(**ONE).fit(*even(60, seed))
+        told, error = reg.expected_, np.mean((truth - reg.predict(new)) ** 2)
+        share = 1.0 - error / truth.var()
+        inside.append(
+            (
+                told.r2_low <= share <= told.r2_high,
+                told.rmse_low <= math.sqrt(error) <= told.rmse_high,
+            )
+        )
+    assert (np.mean(inside, axis=0) >= 0.88).all()
+
+
+def test_it_reads_well():
+    told = MultipleKernelRidge(**ONE).fit(*even()).expected_
+    assert repr(told) == (
+        f"R² {told.r2:.3f} ({told.r2_low:.3f} to {told.r2_high:.3f}), root mean squared error "
+        f"{told.rmse:.4g} ({told.rmse_low:.4g} to {told.rmse_high:.4g}), on 80 rows: leave-one-out"
+    )
+
+
+def test_weights_are_relative():
+    X, y = uneven(120)
+    weights = np.random.default_rng(0).uniform(0.1, 4.0, 120)
+    one = MultipleKernelRidge(**ONE).fit(X, y, weights)
+    other = MultipleKernelRidge(**ONE).fit(X, y, 7.0 * weights)
+    assert one.expected_.rmse_high == pytest.approx(other.expected_.rmse_high, rel=1e-9)
+    np.testing.assert_allclose(one.predict_interval(X), other.predict_interval(X), rtol=1e-7)
+    absent = np.where(np.arange(120) < 80, weights, 0.0)
+    none = MultipleKernelRidge(**ONE).fit(X, y, absent)
+    few = MultipleKernelRidge(**ONE).fit(X[:80], y[:80], weights[:80])
+    np.testing.assert_allclose(none.predict_interval(X), few.predict_interval(X), rtol=1e-7)
+
+
+# ---- standard deviations and intervals -------------------------------------------------------
+
+
+def test_new_targets_are_covered():
+    """The mean over training sets; a standard error is about 0.6 %."""
+    shares, narrow, squares = [], [], []
+    for seed in range(30):
+        reg = MultipleKernelRidge(**ONE).fit(*even(seed=seed))
+        new, y = even(400, 1000 + seed)
+        shares.append(covered(reg.predict_interval(new), y).mean())
+        narrow.append(covered(reg.predict_interval(new, coverage=0.5), y).mean())
+        predicted, std = reg.predict(new, return_std=True)
+        np.testing.assert_allclose(predicted, reg.predict(new), rtol=1e-9, atol=1e-12)
+        squares.append(np.mean(((y - predicted) / std) ** 2))
+    assert np.mean(shares) == pytest.approx(0.9, abs=0.02)
+    assert np.mean(narrow) == pytest.approx(0.5, abs=0.04)
+    assert np.mean(squares) == pytest.approx(1.0, abs=0.1)
+
+
+def test_a_learned_kernel_covers_too():
+    shares = []
+    for seed in range(5):
+        X, y = even(480, seed)
+        X = np.hstack([X, np.random.default_rng(seed).standard_normal((480, 5))])
+        reg = MultipleKernelRidge().fit(X[:80], y[:80])
+        shares.append(covered(reg.predict_interval(X[80:]), y[80:]).mean())
+    assert np.mean(shares) == pytest.approx(0.9, abs=0.04)
+
+
+def test_errors_that_differ_have_intervals_that_differ():
+    """Where noise grows with a column, so do the intervals, and every part is covered."""
+    reg = MultipleKernelRidge(kernels=[RBF(width=2.0)]).fit(*uneven(400))
+    assert reg.model_.head.spread is not None
+    new, y = uneven(4000, 1)
+    predicted, std = reg.predict(new, return_std=True)
+    assert np.corrcoef(np.log(std), np.log(deviation(new)))[0, 1] > 0.9
+    assert np.median(std / deviation(new)) == pytest.approx(1.0, abs=0.2)
+    assert np.mean(((y - predicted) / std) ** 2) == pytest.approx(1.0, abs=0.2)
+    inside, left = covered(reg.predict_interval(new), y), new[:, 0] < 0
+    assert inside[left].mean() == pytest.approx(0.9, abs=0.06)
+    assert inside[~left].mean() == pytest.approx(0.9, abs=0.06)
+    # No farther than at training rows.
+    far = reg.predict(np.array([[50.0, 0.0], [-50.0, 0.0]]), return_std=True)[1]
+    known = reg.model_.head.held_out
+    assert (far <= known.scales[0] * known.spreads.max() * (1.0 + 1e-9)).all()
+
+
+def test_errors_that_are_alike_have_one_width():
+    alike = [
+        MultipleKernelRidge(**ONE).fit(*even(150, seed)).model_.head.spread is None
+        for seed in range(10)
+    ]
+    assert np.mean(alike) >= 0.7
+
+
+def test_spreads_are_those_of_fits_without_the_row():
+    X, y = uneven(100)
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, 100)
+    reg = MultipleKernelRidge(**ONE).fit(X, y, weights)
+    errors = y - reg.leave_one_out_
+    logs = np.log(np.abs(errors) / np.sqrt(np.average(errors**2, weights=weights)) + _LEAST_SIZE)
+    found = np.log(reg.model_.head.held_out.spreads[:, 0])
+
+    K, w = reg.combined_kernel_(X), weights / weights.mean()
+
+    def told(lam, rows):
+        """Return the logarithms at all rows of a fit to some rows, with the same kernel."""
+        n = len(rows)
+        system = np.zeros((n + 1, n + 1))
+        system[:n, :n] = K[np.ix_(rows, rows)] + lam * np.diag(1.0 / w[rows])
+        system[n, :n] = system[:n, n] = 1.0
+        solved = np.linalg.solve(system, np.append(logs[rows], 0.0))
+        return K[:, rows] @ solved[:n] + solved[n]
+
+    every = np.arange(100)
+    expected = [[told(lam, np.delete(every, row))[row] for row in range(5)] for lam in _GRID]
+    ratios = found[:5] / np.array(expected)  # the power is the same for all rows
+    best = np.ptp(ratios, axis=1).argmin()
+    assert np.ptp(ratios[best]) < 1e-6
+    std = reg.predict(X, return_std=True)[1] / reg.model_.head.held_out.scales[0]
+    whole = ratios[best, 0] * told(_GRID[best], every)
+    np.testing.assert_allclose(np.log(std), np.clip(whole, found.min(), found.max()), rtol=1e-6)
+
+
+def test_intervals_are_as_defined():
+    X, y = uneven(120)
+    reg = MultipleKernelRidge(**ONE).fit(X, y)
+    known = reg.model_.head.held_out
+    ratios = np.sort(np.abs(known.truth - known.predicted)[:, 0] / known.spreads[:, 0])
+    radius = ratios[math.ceil(0.8 * 121) - 1]
+    predicted, std = reg.predict(X, return_std=True)
+    half = radius * std / known.scales[0]
+    expected = np.column_stack([predicted - half, predicted + half])
+    np.testing.assert_allclose(reg.predict_interval(X, 0.8), expected, rtol=1e-9)
+
+
+def test_every_target_has_its_own_intervals():
+    X, one = uneven(300)
+    other = 1e4 * even(300)[1] + 1e6 * X[:, 0]
+    reg = MultipleKernelRidge(**ONE).fit(X, np.column_stack([one, other]))
+    predicted, std = reg.predict(X, return_std=True)
+    ends = reg.predict_interval(X)
+    assert (predicted.shape, std.shape, ends.shape) == ((300, 2), (300, 2), (300, 2, 2))
+    assert np.ptp(std[:, 0]) > 0.5
+    alone = MultipleKernelRidge(**ONE).fit(X, other)
+    np.testing.assert_allclose(ends[:, 1], alone.predict_interval(X), rtol=0.05)
+    column = MultipleKernelRidge(**ONE).fit(X, one[:, None])
+    assert column.predict_interval(X).shape == (300, 1, 2)
+    np.testing.assert_allclose(
+        column.predict_interval(X)[:, 0], MultipleKernelRidge(**ONE).fit(X, one).predict_interval(X)
+    )
+
+
+def test_few_rows_promise_nothing():
+    X, y = even(8)
+    reg = MultipleKernelRidge(**ONE).fit(X, y)
+    assert np.isinf(reg.predict_interval(X, 0.9)).all()
+    assert np.isfinite(reg.predict_interval(X, 0.8)).all()
+
+
+def test_targets_without_noise():
+    X, _ = even()
+    reg = MultipleKernelRidge([Linear()], regularization=1e-9).fit(X, X[:, 0])
+    ends = reg.predict_interval(X)
+    assert (ends[:, 1] - ends[:, 0] < 1e-4).all()
+    assert reg.expected_.r2 > 0.999
+
+
+# ---- models ----------------------------------------------------------------------------------
+
+
+def exact(X, y):
+    return MultipleKernelRidge(kernels=[RBF(width=2.0)]).fit(X, y)
+
+
+def low_rank(X, y):
+    return MultipleKernelRidge([RBF(width=2.0)], bank=LowRank(25)).fit(X, y)
+
+
+def iterative(X, y):
+    return MultipleKernelRidge(**ONE, bank="iterative").fit(X, y)
+
+
+def default_of_many(X, y):
+    return MultipleKernelRidge().fit(*uneven(700))
+
+
+@pytest.mark.parametrize("fitted", [exact, low_rank, iterative, default_of_many])
+def test_every_kind_of_model_covers_and_is_saved(fitted, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        reg = fitted(*uneven(200))
+    new, y = uneven(2000, 1)
+    ends = reg.predict_interval(new)
+    assert covered(ends, y).mean() == pytest.approx(0.9, abs=0.06)
+    path = discernel.save(reg, tmp_path / "model.skops")
+    again = discernel.load(path)
+    np.testing.assert_array_equal(again.predict_interval(new), ends)
+    assert again.expected_ == reg.expected_
+    told = CliRunner().invoke(commands.app, ["info", str(path), "--json"])
+    assert told.exit_code == 0, told.output
+    facts = json.loads(told.stdout)["expected"]
+    assert {name: facts[name] for name in vars(reg.expected_)} == vars(reg.expected_)
+
+
+def test_frames_pipelines_and_matrices():
+    X, y = uneven(150)
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    reg = MultipleKernelRidge(**ONE).fit(frame, y)
+    ends = reg.predict_interval(frame)
+    np.testing.assert_allclose(ends, MultipleKernelRidge(**ONE).fit(X, y).predict_interval(X))
+    pipe = make_pipeline(StandardScaler(), MultipleKernelRidge(**ONE)).fit(X, y)
+    predicted, std = pipe.predict(X, return_std=True)
+    assert predicted.shape == std.shape == (150,)
+    K = RBF(width=2.0)(X)
+    given = MultipleKernelRidge("precomputed", regularization=0.01).fit(K[..., None], y)
+    np.testing.assert_allclose(given.predict_interval(K[..., None]), ends, rtol=1e-6)
+    rows = np.random.default_rng(0).permutation(150)
+    other = MultipleKernelRidge(**ONE).fit(X[rows], y[rows])
+    np.testing.assert_allclose(other.predict_interval(X), ends, rtol=1e-6)
+
+
+def test_arrays_of_the_library_of_the_rows():
+    torch = pytest.importorskip("torch")
+    X, y = uneven(100)
+    reg = MultipleKernelRidge(**ONE).fit(X, y)
+    predicted, std = reg.predict(torch.from_numpy(X), return_std=True)
+    ends = reg.predict_interval(torch.from_numpy(X))
+    assert {type(each) for each in (predicted, std, ends)} == {torch.Tensor}
+    np.testing.assert_array_equal(ends.numpy(), reg.predict_interval(X))
+    np.testing.assert_array_equal(std.numpy(), reg.predict(X, return_std=True)[1])
+
+
+def test_what_cannot_be_said_is_refused():
+    X, y = even()
+    for method in ("predict", "predict_interval"):
+        with pytest.raises(NotFittedError):
+            getattr(MultipleKernelRidge(), method)(X)
+    reg = MultipleKernelRidge(**ONE).fit(X, y)
+    for coverage in (0.0, 1.0, 90, np.nan, "0.9", True, None):
+        with pytest.raises(InvalidInputError, match=r"above 0 and below 1, such as 0\.9.*Got"):
+            reg.predict_interval(X, coverage)
+    assert NumberHead(reg.leave_one_out_, has_columns=False).expected is None
