@@ -393,3 +393,28 @@ def test_what_cannot_be_said_is_refused():
         with pytest.raises(InvalidInputError, match=r"above 0 and below 1, such as 0\.9.*Got"):
             reg.predict_interval(X, coverage)
     assert NumberHead(reg.leave_one_out_, has_columns=False).expected is None
+
+
+def test_the_interval_of_groups_of_copies_is_that_of_one_row_of_each():
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=(40, 2))
+    numbers = truth, truth + 0.3 * rng.normal(size=(40, 2)), np.ones((40, 2))
+    single = HeldOutNumbers(*numbers, np.ones(40), "").expectation
+    groups = np.repeat(np.arange(40), 5)
+    copies = [each[groups] for each in numbers]
+    grouped = HeldOutNumbers(*copies, np.ones(200), "", groups).expectation
+    rows = HeldOutNumbers(*copies, np.ones(200), "").expectation
+    for name in ("r2", "r2_low", "r2_high", "rmse", "rmse_low", "rmse_high"):
+        assert getattr(grouped, name) == pytest.approx(getattr(single, name), rel=1e-9)
+    assert rows.rmse_high < grouped.rmse_high
+
+
+def test_expected_errors_of_a_regression_count_groups():
+    rng = np.random.default_rng(1)
+    groups = np.repeat(np.arange(40), 5)
+    X = rng.normal(size=(40, 3))[groups] + 0.1 * rng.normal(size=(200, 3))
+    y = rng.normal(size=40)[groups]  # noise of the groups
+    expected = MultipleKernelRidge().fit(X, y, groups=groups).expected_
+    assert "40 groups" in expected.where
+    assert expected.r2 < 0.2
+    assert MultipleKernelRidge().fit(X, y).expected_.r2 > 0.5

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from discernel.arrays import FloatArray
-from discernel.arrays.sample_weights import SampleWeights
+from discernel.arrays.groups import Groups
+from discernel.arrays.sample_weights import SampleWeights, effective_number
 from discernel.discriminant.conformal import conformal_quantile
 
 #: Intervals are this much wider than those of independent rows, as for `Expectation`.
@@ -28,7 +30,7 @@ class NumberExpectation:
     r2 : float
         The share of the variance that predictions explain; 0 for predicting the mean.
     r2_low, r2_high : float
-        An interval of 95 % for it.
+        An interval of 95 % for it; the errors of a group of rows vary together.
     rmse : float
         The root of the mean squared error, in units of the target.
     rmse_low, rmse_high : float
@@ -101,6 +103,8 @@ class HeldOutNumbers:
         The sample weights.
     where : str
         How they were predicted, in words.
+    groups : ndarray of shape (n_rows,) or None
+        The codes of their groups; None without groups.
     """
 
     truth: FloatArray
@@ -108,6 +112,7 @@ class HeldOutNumbers:
     spreads: FloatArray
     weights: FloatArray
     where: str
+    groups: NDArray[np.intp] | None = None
 
     @property
     def expectation(self) -> NumberExpectation:
@@ -122,15 +127,24 @@ class HeldOutNumbers:
         share, root = float(shares.mean()), float(roots.mean())
         of_share = (shares * (squares / errors - deviations / variances)).mean(axis=1) / share
         of_root = (roots * (squares / errors - 1.0)).mean(axis=1) / (2.0 * root)
-        n = weights.effective
-        z = _WIDER * float(student.ppf(0.975, max(n - 1.0, 1.0))) / np.sqrt(n)
-        by_share, by_root = (
-            float(np.exp(z * np.sqrt(weights.means(each**2)))) for each in (of_share, of_root)
-        )
+        by_share, by_root = (float(np.exp(self._margin(each))) for each in (of_share, of_root))
         r2 = (1.0 - share, 1.0 - share * by_share, 1.0 - share / by_share)
         return NumberExpectation(
             *r2, root, root / by_root, root * by_root, len(self.truth), self.where
         )
+
+    def _margin(self, parts: FloatArray) -> float:
+        """Return half of the interval of 95 % for the mean of parts of rows, whose mean is 0."""
+        weights = SampleWeights(self.weights)
+        n, variance = weights.effective, float(weights.means(parts**2))
+        if self.groups is not None:
+            groups = Groups(self.groups)
+            n, sums = (
+                effective_number(groups.sums(self.weights)),
+                groups.sums(weights.shares * parts),
+            )
+            variance = n * float(sums @ sums)
+        return float(_WIDER * student.ppf(0.975, max(n - 1.0, 1.0)) * np.sqrt(variance / n))
 
     @property
     def scales(self) -> FloatArray:

@@ -200,9 +200,9 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
             spread = Spread(learning.coef(found.dual), found.intercept, limits)
             spreads = spread.of(found.left_out)
         weights = target.row_weights.values[rows]
-        known = HeldOutNumbers(
-            truth[rows], (truth - errors)[rows], spreads[rows], weights, held_out.where
-        )
+        numbers, groups = (truth[rows], (truth - errors)[rows], spreads[rows]), target.groups
+        codes = None if groups is None else groups.codes[rows]
+        known = HeldOutNumbers(*numbers, weights, held_out.where, codes)
         return NumberHead(fit.leave_one_out, has_columns, known, spread)
 
     def _held_out_loss(self, model: Model) -> float | None:
