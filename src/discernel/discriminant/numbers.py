@@ -13,6 +13,8 @@ from discernel.discriminant.conformal import conformal_quantile
 
 #: Intervals are this much wider than those of independent rows, as for `Expectation`.
 _WIDER = 1.1
+#: The largest logarithm of the factor to the end of an interval, where hardly a row counts.
+_MOST_LOG = 20.0
 #: No division by less.
 _TINY = 1e-300
 
@@ -125,7 +127,8 @@ class HeldOutNumbers:
         n = weights.effective
         z = _WIDER * float(student.ppf(0.975, max(n - 1.0, 1.0))) / np.sqrt(n)
         by_share, by_root = (
-            float(np.exp(z * np.sqrt(weights.means(each**2)))) for each in (of_share, of_root)
+            float(np.exp(min(z * np.sqrt(weights.means(each**2)), _MOST_LOG)))
+            for each in (of_share, of_root)
         )
         r2 = (1.0 - share, 1.0 - share * by_share, 1.0 - share / by_share)
         return NumberExpectation(
