@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import t as student
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -143,13 +144,19 @@ def test_intervals_are_those_of_the_influence_of_rows():
         r2_then, rmse_then = scores(found, heavier)
         influence[row] = np.log((1.0 - r2_then) / (1.0 - r2)), np.log(rmse_then / rmse)
     spread = np.sqrt(weights / total @ (influence / step) ** 2 / n)
-    from scipy.stats import t as student
-
     factors = np.exp(1.1 * student.ppf(0.975, n - 1.0) * spread)
     assert 1.0 - told.r2_low == pytest.approx((1.0 - r2) * factors[0], rel=1e-4)
     assert 1.0 - told.r2_high == pytest.approx((1.0 - r2) / factors[0], rel=1e-4)
     assert told.rmse_high == pytest.approx(rmse * factors[1], rel=1e-4)
     assert told.rmse_low == pytest.approx(rmse / factors[1], rel=1e-4)
+
+
+def test_a_row_with_all_the_weight_has_a_wide_but_finite_interval():
+    found = held_out()
+    found.weights[0] = 1e12
+    told = found.expectation
+    assert all(np.isfinite(one) for one in vars(told).values() if isinstance(one, float))
+    assert told.r2_high - told.r2_low > 1e3
 
 
 def test_intervals_contain_what_is_found():

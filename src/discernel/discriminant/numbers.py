@@ -15,6 +15,8 @@ from discernel.discriminant.conformal import conformal_quantile
 
 #: Intervals are this much wider than those of independent rows, as for `Expectation`.
 _WIDER = 1.1
+#: The largest logarithm of the factor to the end of an interval, where hardly a row counts.
+_MOST_LOG = 20.0
 #: No division by less.
 _TINY = 1e-300
 
@@ -144,7 +146,8 @@ class HeldOutNumbers:
                 groups.sums(weights.shares * parts),
             )
             variance = n * float(sums @ sums)
-        return float(_WIDER * student.ppf(0.975, max(n - 1.0, 1.0)) * np.sqrt(variance / n))
+        margin = _WIDER * student.ppf(0.975, max(n - 1.0, 1.0)) * np.sqrt(variance / n)
+        return float(min(margin, _MOST_LOG))
 
     @property
     def scales(self) -> FloatArray:
