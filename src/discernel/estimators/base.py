@@ -25,7 +25,7 @@ from discernel.arrays import (
     on_host,
 )
 from discernel.bank import BankChoice
-from discernel.exceptions import is_word
+from discernel.exceptions import InvalidInputError, check_number, is_word
 from discernel.kernels.make import get_settings, with_settings
 from discernel.learn import Request, make_request
 from discernel.learn.chunks import StreamLearner, errors_with_origin
@@ -40,6 +40,7 @@ from discernel.learn.training import (
 from discernel.model import Model
 from discernel.plan import parse_duration
 from discernel.rows.chunks import Chunk, is_dask
+from discernel.rows.open import open_rows
 from discernel.rows.sources import Source
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -83,8 +84,8 @@ class BaseKernelEstimator(BaseEstimator):
     _approximable: ClassVar[bool] = True
     #: Whether kernels are learned again without each fold, for held-out scores.
     _holds_out: ClassVar[bool] = False
-    #: Whether the estimator can be fitted to rows in chunks, by sums of features.
-    _sums: ClassVar[bool] = False
+    #: The class that fits the estimator to rows in chunks, by sums of features; None if none does.
+    _stream_learner: ClassVar[type[StreamLearner] | None] = None
     #: Options of `check_training` for the check of y.
     _y_checks: ClassVar[Mapping[str, Any]] = {}
     #: The clock of a time limit.
@@ -109,6 +110,7 @@ class BaseKernelEstimator(BaseEstimator):
     forecast_ = view("facts.forecast", "The expected time and memory of the fit, or None.")
     plan_ = view("facts.plan", "How the fit was computed, and why.")
     metric_ = view("facts.metric", "The learned column scales.", optional=True)
+    streamed_ = view("facts.streamed", "Sizes of a fit to rows in chunks.", optional=True)
     low_rank_loss_ = view("facts.low_rank_loss", "The loss of bank='lowrank', or None.")
 
     def __init__(
@@ -234,14 +236,16 @@ class BaseKernelEstimator(BaseEstimator):
         run : FitRun
             The fit.
         """
-        if self._sums and isinstance(X, Source):
-            return StreamLearner(self, run).fit(X)
+        learner = self._stream_learner
+        if learner is not None and isinstance(X, Source):
+            return learner(self, run).fit(X)
         training = check_training(self, X, y, sample_weight, **self._y_checks)
         target, *known = self._make_target(training, run.request)
         with run.planned_stage(training) as stage:
-            if stage.sums and rows_vary(training.X, training.reader.kernels, run.tables):
+            varies = stage.sums and rows_vary(training.X, training.reader.kernels, run.tables)
+            if learner is not None and varies:
                 del training, target, known  # read again, chunk by chunk
-                return StreamLearner(self, run).fit_rows(X, y, sample_weight, planned=True)
+                return learner(self, run).fit_rows(X, y, sample_weight, planned=True)
             return self._make_model(learn_rows(run, training, target), *known)
 
     def _make_target(self, training: TrainingRows, request: Request) -> tuple[Any, ...]:
@@ -266,12 +270,50 @@ class BaseKernelEstimator(BaseEstimator):
 
     def _open_rows(self, X: Any, y: Any, sample_weight: Any, bank: BankChoice) -> tuple[Any, ...]:
         """Return rows, labels and weights in memory, or a `Source` with all three."""
-        return X, y, sample_weight
+        if self._stream_learner is None:
+            return X, y, sample_weight
+        if isinstance(X, Source) and (y is not None or sample_weight is not None):
+            raise InvalidInputError(
+                "A source of rows in chunks contains labels and weights. Got them as arguments of "
+                "fit; pass them, or the names of their columns, to open_rows."
+            )
+        if not is_dask(X):
+            return X, y, sample_weight
+        source = open_rows(X, y, weights=sample_weight)
+        if bank.kind != "distributed":
+            return source, None, None
+        from discernel.rows.dask import load_chunks
+
+        return load_chunks(source)  # every worker gets all rows
 
     def _survey_rows(self, X: Any, run: FitRun) -> Any:
         """Return the survey of rows in chunks; None for rows in memory."""
-        in_chunks = self._sums and isinstance(X, Source)
-        return StreamLearner(self, run).survey(X) if in_chunks else None
+        learner = self._stream_learner
+        if learner is None or not isinstance(X, Source):
+            return None
+        return learner(self, run).survey(X)
+
+    def _add_rows(self, X: Any, y: Any, sample_weight: Any, forget: float, **options: Any) -> Self:
+        """Add rows to the model, for `partial_fit`.
+
+        Parameters
+        ----------
+        X, y, sample_weight : array-like
+            Rows, labels or numbers, and weights.
+        forget : float
+            Factor for the weights of all rows of earlier calls.
+        **options
+            Further attributes of the class that fits rows in chunks.
+        """
+        forget = check_number("parameter forget", forget, positive=True, most=1.0)
+        check_given(X, y, sample_weight)
+        X, y, sample_weight = map(on_host, (X, y, sample_weight))
+        known = self.model_ if "model_" in vars(self) else None
+        run = FitRun(self, None if known is None else known.device)
+        assert self._stream_learner is not None
+        learner = self._stream_learner(self, run, **options)
+        self.model_ = learner.add_rows(known, X, y, sample_weight, forget)
+        return self
 
     def _when_fitting(self) -> dict[str, str]:
         """Return the advice in errors of a device during a fit."""

@@ -11,20 +11,16 @@ from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from discernel.arrays import FloatArray, check_given, on_host
-from discernel.bank import BankChoice
 from discernel.criteria import takes_two_classes
 from discernel.discriminant import ClassHead, Decision, HeldOutScores, fit_discriminant
 from discernel.estimators.base import BaseKernelEstimator, by_chunks, score_any, view
-from discernel.exceptions import InvalidInputError, check_number, is_word, unknown_choice
+from discernel.exceptions import InvalidInputError, is_word, unknown_choice
 from discernel.learn import Request, make_request
 from discernel.learn.chunks import StreamLearner
+from discernel.learn.class_chunks import ClassStreamLearner
 from discernel.learn.rows import PRIOR_REQUEST, Learning
-from discernel.learn.stages import FitRun
 from discernel.learn.training import TrainingRows
 from discernel.model import Model
-from discernel.rows.chunks import is_dask
-from discernel.rows.open import open_rows
-from discernel.rows.sources import Source
 from discernel.targets import ClassTarget
 
 
@@ -40,7 +36,7 @@ class BaseKernelDiscriminant(
     statistics: Any
     n_components: Any
     _holds_out: ClassVar[bool] = True
-    _sums: ClassVar[bool] = True
+    _stream_learner: ClassVar[type[StreamLearner] | None] = ClassStreamLearner
 
     discriminant_ = view("head.discriminant", "Directions, class means and scalings.")
     link_weights_ = view("head.link_weights", "The weights of the links, by name.")
@@ -52,7 +48,6 @@ class BaseKernelDiscriminant(
     explained_variance_ratio_ = view(
         "head.explained", "The share of between-class variance along each component."
     )
-    streamed_ = view("facts.streamed", "Sizes of a fit to rows in chunks.", optional=True)
     _n_features_out = view("head.n_components", "The number of columns of `transform`.")
 
     score = score_any(ClassifierMixin.score)
@@ -139,22 +134,6 @@ class BaseKernelDiscriminant(
         expected = model.head.expected
         return None if expected is None else float(expected.log_loss)
 
-    def _open_rows(self, X: Any, y: Any, sample_weight: Any, bank: BankChoice) -> tuple[Any, ...]:
-        """Return rows, labels and weights in memory, or a `Source` with all three."""
-        if isinstance(X, Source) and (y is not None or sample_weight is not None):
-            raise InvalidInputError(
-                "A source of rows in chunks contains labels and weights. Got them as arguments of "
-                "fit; pass them, or the names of their columns, to open_rows."
-            )
-        if not is_dask(X):
-            return X, y, sample_weight
-        source = open_rows(X, y, weights=sample_weight)
-        if bank.kind != "distributed":
-            return source, None, None
-        from discernel.rows.dask import load_chunks
-
-        return load_chunks(source)  # every worker gets all rows
-
     def partial_fit(
         self,
         X: Any,
@@ -192,19 +171,13 @@ class BaseKernelDiscriminant(
         self
             Fitted.
         """
-        forget = check_number("parameter forget", forget, positive=True, most=1.0)
         if isinstance(self.class_weight, str):
             raise InvalidInputError(
                 f"class_weight={self.class_weight!r} depends on all rows, which partial_fit does "
                 "not know. Give a dictionary of class to number."
             )
-        check_given(X, y, classes, sample_weight)
-        X, y, classes, sample_weight = map(on_host, (X, y, classes, sample_weight))
-        known = self.model_ if "model_" in vars(self) else None
-        device = None if known is None else known.device
-        learner = StreamLearner(self, FitRun(self, device))
-        self.model_ = learner.add_rows(known, X, y, sample_weight, classes, forget)
-        return self
+        check_given(classes)
+        return self._add_rows(X, y, sample_weight, forget, classes=on_host(classes))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

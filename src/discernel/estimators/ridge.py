@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from discernel.arrays import FloatArray
 from discernel.discriminant import Head
-from discernel.estimators.base import BaseKernelEstimator, like_input, score_any
+from discernel.estimators.base import BaseKernelEstimator, by_chunks, score_any
 from discernel.learn import Request
+from discernel.learn.chunks import StreamLearner
+from discernel.learn.number_chunks import NumberStreamLearner
 from discernel.learn.rows import Learning
 from discernel.learn.training import TrainingRows
 from discernel.model import Model
@@ -27,7 +29,7 @@ class NumberHead(Head):
     Attributes
     ----------
     leave_one_out : ndarray of shape (n_samples, n_targets)
-        The leave-one-out prediction for each training row.
+        The leave-one-out prediction for each training row, or for rows of a sample.
     has_columns : bool
         Whether y, and therefore predictions, have two dimensions.
     """
@@ -95,7 +97,12 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
     intercept_ : float or ndarray of shape (n_targets,)
         The intercept.
     leave_one_out_ : ndarray of the shape of y
-        The leave-one-out prediction for each training row.
+        The leave-one-out prediction for each training row; after a fit to rows in chunks or
+        `partial_fit`, for rows of a random sample.
+    streamed_ : Streamed
+        After a fit to rows in chunks or `partial_fit`: the number of rows, of sampled rows and of
+        landmarks, and the share of the kernel's variance that the landmarks capture. ``bank_`` is
+        then ``"stream"``.
     feature_importances_, feature_importances_std_ : ndarray of shape (n_features,)
         Increase of the squared error of held-out training rows when the cells of a column come
         from other rows, as in `MultipleKernelDiscriminant`.
@@ -117,7 +124,62 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
         "multi_output": True,
     }
 
+    _stream_learner: ClassVar[type[StreamLearner] | None] = NumberStreamLearner
+
     score = score_any(RegressorMixin.score)
+
+    # ---- fitting -----------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn the kernel and its ridge regression.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), Dask collection or Source
+            Training rows, as in `MultipleKernelDiscriminant`. A `Source` of `open_rows` is read
+            twice, one chunk at a time: the kernel is learned on a random sample of some thousands
+            of rows, the regression on all rows, with kernels at landmarks.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Numbers. Omit them for a `Source`, which contains them; for a Dask DataFrame this may
+            be the name of a column.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows, at least 0; rows of weight 0 are ignored. Weights are relative:
+            their scale changes nothing.
+
+        Returns
+        -------
+        self
+            Fitted.
+        """
+        return super().fit(X, y, sample_weight)
+
+    def partial_fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, forget: float = 1.0
+    ) -> Self:
+        """Add rows to the model.
+
+        The first call learns the kernel and draws the landmarks from its rows alone, so pass some
+        thousands; after `fit` with a `Source` the kernel is kept. Each further call adds rows to
+        sums, and the regression is that of one fit to all rows so far. A call takes some seconds
+        with 1,500 landmarks, whatever the number of rows, so pass many rows at a time.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Their numbers, with the same number of targets in every call.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows.
+        forget : float, default=1.0
+            Factor for the weights of all rows of earlier calls, above 0 and at most 1.
+
+        Returns
+        -------
+        self
+            Fitted.
+        """
+        return self._add_rows(X, y, sample_weight, forget)
 
     def _make_target(self, training: TrainingRows, request: Request) -> tuple[Any, ...]:
         """Return the target, and y as numbers."""
@@ -130,9 +192,21 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
         """Return the model of a learned kernel."""
         (y,) = known
         fit = learning.fit(learning.target.weighted_values)
-        head, coef = NumberHead(fit.leave_one_out, y.ndim == 2), learning.coef(fit.coef)
+        head, coef = self._make_head(fit.leave_one_out, y), learning.coef(fit.coef)
         found: dict[str, Any] = {"coef": coef, "intercept": fit.intercept, "labels": y}
         return learning.model(fit, head, fit.truth, **found)
+
+    def _make_head(self, leave_one_out: FloatArray, y: FloatArray) -> NumberHead:
+        """Return the head.
+
+        Parameters
+        ----------
+        leave_one_out : ndarray of shape (n_rows, n_targets)
+            The leave-one-out predictions for training rows, or for rows of a sample of them.
+        y : ndarray of shape (n_rows,) or (n_rows, n_targets)
+            The numbers of these rows.
+        """
+        return NumberHead(leave_one_out, y.ndim == 2)
 
     @property
     def dual_coef_(self) -> FloatArray:
@@ -150,14 +224,22 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
         """The leave-one-out prediction for each training row."""
         return self.model_.head.shaped(self.model_.head.leave_one_out)  # type: ignore[no-any-return]
 
-    @like_input
+    # ---- prediction --------------------------------------------------------------------------
+
+    def _result_of(self, method: str) -> tuple[int | None, Any]:
+        """Return the number of columns of a method's result, None if it is 1d, and its dtype."""
+        model = self.model_
+        return len(model.intercept) if model.head.has_columns else None, np.float64
+
+    @by_chunks
     def predict(self, X: Any) -> FloatArray:
         """Return the prediction for each row.
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
-            New rows.
+        X : array-like of shape (n_rows, n_features), Dask collection or Source
+            New rows. For a `Source` an iterator over the results of its chunks is returned, for
+            a Dask collection a Dask array with the same partitions.
 
         Returns
         -------

@@ -203,7 +203,7 @@ class FitRun:
             holds_out=estimator._holds_out,
             in_chunks=in_chunks,
             device=self.device,
-            sums=estimator._sums,
+            sums=estimator._stream_learner is not None,
             balanced=criterion.balanced,
         )
 
