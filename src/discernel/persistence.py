@@ -509,6 +509,8 @@ def _check_prediction(model: SavedModel) -> None:
     row = import_pandas().DataFrame(cells)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about feature names
-        shapes = model.pipeline.predict(row).shape, model.pipeline.predict_proba(row).shape
-    if shapes != ((1,), (1, len(model.pipeline.classes_))):
+        shapes, classes = [model.pipeline.predict(row).shape], model.pipeline[-1].model_.classes
+        if classes is not None:
+            shapes.append(model.pipeline.predict_proba(row).shape)
+    if shapes != [(1,), *([] if classes is None else [(1, len(classes))])]:
         raise ValueError("the predictions have wrong shapes")

@@ -71,6 +71,11 @@ class Target(ABC):
         return 0
 
     @property
+    def is_complete(self) -> bool:
+        """Whether there are samples, and some of every class."""
+        return self.n_samples > 0
+
+    @property
     def strata(self) -> NDArray[np.intp]:
         """The class of each sample as an integer from 0; all 0 for targets without classes."""
         return np.zeros(self.n_samples, dtype=np.intp)
@@ -202,7 +207,7 @@ class ClassTarget(Target):
     @property
     def seen(self) -> ClassTarget:
         """The same samples, without empty classes."""
-        return self if self.counts.all() else self.among(self.classes[self.counts > 0])
+        return self if self.is_complete else self.among(self.classes[self.counts > 0])
 
     def draw(self, share: float, rng: np.random.RandomState) -> NDArray[np.intp]:
         """Return the sorted positions of a random share of each class, at least two samples."""
@@ -234,6 +239,10 @@ class ClassTarget(Target):
     def n_classes(self) -> int:
         """The number of classes."""
         return len(self.classes)
+
+    @property
+    def is_complete(self) -> bool:
+        return bool(self.counts.all())
 
     @cached_property
     def counts(self) -> NDArray[np.intp]:
@@ -301,6 +310,10 @@ class ClassTarget(Target):
         """The score of each class, without sample weights, of shape (n_classes, n_columns)."""
         roots = np.sqrt(self.shares)
         return np.asarray((np.diag(1.0 / roots) - roots) @ self._basis)
+
+    def scores_of(self, other: ClassTarget) -> FloatArray:
+        """Return the scores of other samples of the same classes, without sample weights."""
+        return np.asarray(self.class_scores[other.codes])
 
     @property
     def signs(self) -> FloatArray:
@@ -378,15 +391,26 @@ class RegressionTarget(Target):
     @cached_property
     def scores(self) -> FloatArray:
         """The columns, centred and with mean square 1, so that all have equal influence."""
-        weights = self.row_weights
-        centered = weights.center(self.values.copy())
-        return weights.scale(centered / np.sqrt(weights.means((centered**2).T)))
+        return self.row_weights.scale(self._centered / self.units)
+
+    @cached_property
+    def units(self) -> FloatArray:
+        """The standard deviation of each column."""
+        return np.sqrt(self.row_weights.means((self._centered**2).T))
+
+    @property
+    def _centered(self) -> FloatArray:
+        return self.row_weights.center(self.values.copy())
+
+    def scores_of(self, other: RegressionTarget) -> FloatArray:
+        """Return the numbers of other samples, in the units of the scores of these ones."""
+        means = self.row_weights.means(self.values.T)
+        return np.asarray((other.values - means) / self.units)
 
     def in_units(self, scores: FloatArray) -> FloatArray:
         """Return predictions of `truth`, the scores without √ω, in the units of the numbers."""
         means = self.row_weights.means(self.values.T)
-        roots = np.sqrt(self.row_weights.means(((self.values - means) ** 2).T))
-        return np.asarray(means + roots * scores)
+        return np.asarray(means + self.units * scores)
 
     @property
     def weighted_values(self) -> FloatArray:
@@ -466,6 +490,16 @@ class LabelsTarget(Target):
 def _count(share: float, n: int) -> int:
     """Return the number of samples of a share, at least two."""
     return max(2, round(share * n))
+
+
+def refuse_words(y: NDArray[Any]) -> None:
+    """Raise an error if numbers to predict are text or dates."""
+    first = next(y.flat, 0.0) if y.dtype.kind in "OUSM" else 0.0
+    if isinstance(first, (str, np.datetime64)):
+        raise InvalidInputError(
+            f"y must hold numbers to predict. Got {str(first)!r}. For classes use "
+            "MultipleKernelDiscriminant; convert dates to numbers, such as days."
+        )
 
 
 def deal_folds(

@@ -120,7 +120,7 @@ def dataset(y, X=None):
     ("rows", "words"),
     [
         (dataset(["x"] * 20 + ["y"]), r"at least two rows.* Class 'y' of 'mine' has 1\."),
-        (dataset([0.5, 1.5] * 10), "The target of 'mine' is numeric"),
+        (dataset([0.5, 1.5] * 9), "at least 20 rows to compare predictions of numbers"),
     ],
 )
 def test_what_would_fail_in_every_split_is_refused(rows, words):

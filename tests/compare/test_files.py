@@ -446,7 +446,7 @@ def test_a_preparation_refuses_rows_that_do_not_fit(tmp_path, change, words):
 CONTINUOUS = "a,y\n" + "".join(f"{i},{i / 7}\n" for i in range(30))
 COMMAS = "a;y\n" + "".join(f"{i};{i},5\n" for i in range(30))
 NAMES = "a,y\n" + "".join(f"{i},name {i}\n" for i in range(30))
-PRICES = "a,y\n" + "".join(f"{i},{1000 + 7 * (i // 2)}\n" for i in range(90))
+PRICES = "a,y\n" + "".join(f"{i / 8},{1000 + 7 * (i // 2)}\n" for i in range(90))
 
 
 @pytest.mark.parametrize(
@@ -466,10 +466,7 @@ PRICES = "a,y\n" + "".join(f"{i},{1000 + 7 * (i // 2)}\n" for i in range(90))
         ("a,b,y\n1,2,0\n3,1\n", r"line 3 must have 3 cells, like line 1. Got 2"),
         ("a,b,y\n1,2,0\n\n3,1,4,5\n", r"line 4 must have 3 cells, like line 1. Got 4"),
         ("a,y\n1,0\n2,0\n", r"at least two classes. Column 'y' of data.csv holds 0 in every row"),
-        (COMMAS, r"Column 'y' of data.csv holds 30 distinct numbers, from 0.5 to 29.5: a quant"),
         (NAMES, r"Column 'y' of data.csv holds 30 distinct texts in 30 rows. Name another target"),
-        (PRICES, r"holds 45 distinct numbers, from 1000 to 1308: a quantity"),
-        (CONTINUOUS, r"Column 'y' of data.csv holds 30 distinct numbers, from 0 to 4.1.*: a q"),
         ("a,y\n1,0\n1,1\n", r"At least one column must hold .* 1 column.s.: 'a': one value"),
         (
             "a,b,y\n1,u,0\n1,v,1\n",
@@ -486,6 +483,60 @@ PRICES = "a,y\n" + "".join(f"{i},{1000 + 7 * (i // 2)}\n" for i in range(90))
 def test_what_cannot_work_is_refused_with_the_place_named(write, content, words):
     with pytest.raises(InvalidInputError, match=words):
         read_file("mine", write(content))
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "advice"),
+    [
+        (COMMAS, "30 distinct numbers from 0.5 to 29.5.", False),
+        (PRICES, "45 distinct numbers from 1000 to 1308.", True),
+        (CONTINUOUS, "30 distinct numbers from 0 to 4.142857.", False),
+    ],
+)
+def test_a_quantity_is_predicted_as_numbers_and_said(write, content, words, advice):
+    found = open_file(write(content))
+    assert found.dataset.y.dtype == np.float64
+    assert found.columns["y"] == "the numbers to predict"
+    (note,) = [each for each in found.notes if each.startswith("predicts numbers: 'y' holds")]
+    assert words in note
+    assert ("--task classes" in note) is advice
+    path = write(content)
+    if advice:
+        classes = open_file(path, task="classes").dataset
+        assert classes.y.dtype == np.int64
+        assert len(np.unique(classes.y)) == 45
+    else:
+        with pytest.raises(
+            InvalidInputError, match=r"30 distinct numbers in 30 rows\. Predict num"
+        ):
+            open_file(path, task="classes")
+
+
+def test_few_integers_are_classes_unless_numbers_are_asked_for(write):
+    path = write("a,y\n" + "".join(f"{i / 3},{i % 3}\n" for i in range(30)))
+    found = open_file(path)
+    assert found.dataset.y.tolist() == [i % 3 for i in range(30)]
+    assert "predicts classes: 'y' holds 3 distinct integers. --task numbers predicts numbers." in (
+        found.notes
+    )
+    assert open_file(path, task="numbers").dataset.y.dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("a,y\n1,2\n3,x\n4,5\n", "The target must hold numbers. Column 'y' .* holds 'x'"),
+        ("a,y\n1,2\n3,2\n4,2\n", "numbers that vary. Column 'y' of data.csv holds 2."),
+    ],
+)
+def test_numbers_that_are_none_or_do_not_vary_are_refused(write, content, words):
+    with pytest.raises(InvalidInputError, match=words):
+        open_file(write(content), task="numbers")
+
+
+def test_classes_of_decimal_numbers_keep_their_spelling(write):
+    found = open_file(write("a;y\n" + "".join(f"{i};0,{5 * (i % 2) + 2}\n" for i in range(20))))
+    assert set(found.dataset.y) == {"0,2", "0,7"}
 
 
 def test_a_target_that_is_not_there_lists_what_is_near(write):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from discernel import MultipleKernelDiscriminant, open_rows
+from discernel import MultipleKernelDiscriminant, MultipleKernelRidge, open_rows
 from discernel.arrays import Device
 from discernel.bank import LowRank
 from discernel.bank import sums as module
@@ -118,6 +118,24 @@ def test_given_kernels_are_fitted_as_exactly_and_more_rows_are_added(rows, on_de
     assert there.streamed_.n_rows == N
     assert_allclose(there.kernel_weights_, here.kernel_weights_, atol=1e-7)
     assert_allclose(there.predict_proba(X[:50]), here.predict_proba(X[:50]), atol=1e-6)
+
+
+def test_numbers_are_fitted_as_exactly_and_more_rows_are_added(rows, on_device, monkeypatch):
+    X, y = rows[0], 1e5 + np.column_stack([np.sin(rows[0][:, 0]), rows[0][:, 1] ** 2])
+    options = {"kernels": [RBF(width=1.0), RBF(width=3.0)], "criterion": "rkda"}
+    options |= {"regularization": 1e-2, "tol": 1e-10}
+
+    def fitted():
+        reg = MultipleKernelRidge(**options).fit(open_rows(X[:400], y[:400], chunk_rows=120))
+        return reg.partial_fit(X[400:], y[400:])
+
+    there = fitted()
+    monkeypatch.undo()
+    here = fitted()
+    assert there.streamed_.n_rows == N
+    assert_allclose(there.kernel_weights_, here.kernel_weights_, atol=1e-7)
+    assert_allclose(there.predict(X[:50]), here.predict(X[:50]), rtol=0, atol=1e-6)
+    assert_allclose(there.predict(X), there.to_cpu().predict(X), rtol=0, atol=1e-7)
 
 
 def test_a_low_rank_is_summed_up_there(rows, torch_as_device):

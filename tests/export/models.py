@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from discernel import KernelDiscriminant, MultipleKernelDiscriminant
+from discernel import KernelDiscriminant, MultipleKernelDiscriminant, MultipleKernelRidge
 from discernel.bank import LowRank
 from discernel.exceptions import LowRankWarning
 from discernel.kernels import (
@@ -107,6 +107,32 @@ def lacking(**options):
     }
     clf = MultipleKernelDiscriminant(kernels, criterion="uniform", **options)
     return Case(clf.fit(X[::2], y[::2]), X)
+
+
+@cache
+def numbers(kind):
+    """Return a model of one or several numbers, and rows of which it has seen some."""
+    X, y = load_diabetes(return_X_y=True)
+    if kind == "table":
+        X, _ = mixed_table()
+        y = X["income"] / 1e4 + 2.0 * (X["colour"] == "red")
+        return Case(MultipleKernelRidge().fit(X[:160], y[:160]), X)
+    if kind == "far":
+        return Case(MultipleKernelRidge().fit(X[:150], 1e6 + y[:150] / 100), X)
+    if kind == "low rank":
+        reg = MultipleKernelRidge(bank=LowRank(100), regularization=0.1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LowRankWarning)
+            return Case(reg.fit(X[:300], y[:300]), X)
+    if kind == "one column":
+        return Case(MultipleKernelRidge().fit(X[:150, 2:3], y[:150]), X[:, 2:3])
+    several = np.column_stack([y, 1e-3 * X[:, 2] * y, X[:, 0] ** 2])
+    reg = MultipleKernelRidge([RBF(), Linear(), Laplace().on([2, 3])], criterion="rkda")
+    return Case(make_pipeline(StandardScaler(), reg).fit(X[:150], several[:150]), X)
+
+
+#: Models of numbers; "several" is a pipeline with three targets.
+NUMBERS = ("table", "far", "low rank", "one column", "several")
 
 
 #: Five data sets: exact, in a pipeline, of low rank, a table, several sources.

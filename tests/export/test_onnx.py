@@ -21,7 +21,16 @@ from discernel.export import numpy_scorer, register_onnx, to_onnx
 from discernel.export.formula import final_estimator
 from discernel.export.onnx_model import feeds
 from discernel.kernels import RBF, Exponential, Function, Laplace, Linear, Polynomial
-from tests.export.models import CASES, KERNELS, OTHERS, lacking, other_table, single
+from tests.export.models import (
+    CASES,
+    KERNELS,
+    NUMBERS,
+    OTHERS,
+    lacking,
+    numbers,
+    other_table,
+    single,
+)
 
 skl2onnx = pytest.importorskip("skl2onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -57,6 +66,37 @@ def test_five_data_sets(name):
     assert (probabilities.name, probabilities.type) == ("probabilities", "tensor(double)")
     (classes,) = [p.value for p in graph.metadata_props if p.key == "classes"]
     assert json.loads(classes) == model.classes_.tolist()
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+def test_numbers(kind):
+    model, rows = numbers(kind)
+    graph, expected = to_onnx(model, rows), model.predict(rows)
+    (found,) = run(graph, model, rows)
+    (variable,) = session(graph).get_outputs()
+    assert (variable.name, variable.type) == ("variable", "tensor(double)")
+    assert found.shape == (len(rows), 3 if kind == "several" else 1)
+    error = np.abs(found.reshape(expected.shape) - expected)
+    assert (error <= 1e-6 * np.ptp(expected, axis=0)).all()
+    assert "classes" not in [entry.key for entry in graph.metadata_props]
+
+
+def test_numbers_in_single_precision_are_checked():
+    model, rows = numbers("several")
+    (found,) = run(to_onnx(model, rows, dtype="float32"), model, rows)
+    assert found.dtype == np.float32
+    model, rows = numbers("far")  # 1e6 plus a small difference, which single precision loses
+    with pytest.raises(NumericalError, match="of their range"):
+        to_onnx(model, rows, dtype="float32")
+
+
+def test_skl2onnx_converts_numbers():
+    model, rows = numbers("one column")
+    register_onnx()
+    types = [("X", skl2onnx.common.data_types.DoubleTensorType([None, 1]))]
+    graph = skl2onnx.convert_sklearn(model, initial_types=types, target_opset=15)
+    (found,) = session(graph).run(None, {"X": rows})
+    np.testing.assert_allclose(found[:, 0], model.predict(rows), rtol=1e-8)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -33,7 +33,17 @@ from discernel.kernels import (
 from discernel.kernels.pairs import SQUARED
 from discernel.kernels.terms import Atom, Decay, PairFunction, PairKind, Term
 from discernel.testing import check_kernel
-from tests.export.models import CASES, KERNELS, OTHERS, lacking, mixed_table, other_table, single
+from tests.export.models import (
+    CASES,
+    KERNELS,
+    NUMBERS,
+    OTHERS,
+    lacking,
+    mixed_table,
+    numbers,
+    other_table,
+    single,
+)
 
 
 def assert_same(scorer, model, rows, atol=1e-6):
@@ -51,6 +61,34 @@ def test_five_data_sets(name):
     assert_same(scorer, model, rows[:1], 1e-9)
     assert scorer.classes.tolist() == model.classes_.tolist()
     assert scorer.predict(rows[:0]).shape == (0,)
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+def test_numbers(kind):
+    model, rows = numbers(kind)
+    scorer, expected = Scorer.unpack(pack(numpy_scorer(model))), model.predict(rows)
+    for chosen in (slice(None), slice(1), slice(0)):
+        found = scorer.predict(rows[chosen])
+        assert found.shape == expected[chosen].shape
+        assert (np.abs(found - expected[chosen]) <= 1e-10 * np.ptp(expected, axis=0)).all()
+
+
+def test_files_of_numbers_have_no_probabilities(tmp_path):
+    write_scorer(numbers("several").model, tmp_path / "number_scorer.py")
+    script = """
+        import number_scorer as scorer
+        print(scorer.predict([[0.0] * 10]).shape)
+        for function in (scorer.classes, lambda: scorer.predict_proba([[0.0] * 10])):
+            try:
+                function()
+            except TypeError as error:
+                print(error)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=True)
+    shape, *errors = run.stdout.splitlines()
+    assert shape == "(1, 3)"
+    assert errors == ["This model predicts numbers and has no classes. Call predict(rows)."] * 2
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
@@ -104,12 +142,12 @@ def test_rows_far_from_the_origin_keep_their_digits():
     clf = KernelDiscriminant(RBF(width=30.0)).fit(far[::2], y[::2])
     scorer = numpy_scorer(clf)
     assert "column_sums" not in [
-        step.name for step in scorer.logs.steps
+        step.name for step in scorer.scores.steps
     ]  # products, less an origin
     assert_same(scorer, clf, far)
     groups = X + 1e5 * (np.arange(len(X)) % 2)[:, None]
     clf = KernelDiscriminant(RBF(width=30.0)).fit(groups, y)
-    assert "column_sums" in [step.name for step in numpy_scorer(clf).logs.steps]
+    assert "column_sums" in [step.name for step in numpy_scorer(clf).scores.steps]
     assert_same(numpy_scorer(clf), clf, groups)
 
 

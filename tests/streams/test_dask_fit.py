@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from discernel import MultipleKernelDiscriminant, open_rows
+from discernel import MultipleKernelDiscriminant, MultipleKernelRidge, open_rows
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Laplace
 
@@ -111,6 +111,21 @@ def test_predictions_are_dask_arrays_of_the_same_partitions(kind, n_classes):
     assert (
         clf.predict(rows).map_blocks(np.char.upper).compute() == np.char.upper(clf.predict(given))
     ).all()
+
+
+def test_numbers_of_a_dataframe_and_their_lazy_predictions():
+    rows = table()
+    rows["y"] = 1e4 + np.sin(rows["b"]) + (rows["town"] == "Ely")
+    given = [part for (part,) in parts(rows)]
+    frame = partitions(given)
+    reg = MultipleKernelRidge().fit(frame, "y")
+    here = MultipleKernelRidge().fit(open_rows([part for part in given if len(part)], "y"))
+    X = rows.drop(columns="y")
+    np.testing.assert_allclose(reg.predict(X), here.predict(X), rtol=0, atol=1e-2)
+    assert reg.score(X, rows["y"]) > 0.9
+    lazy = reg.predict(frame.drop(columns="y"))
+    assert lazy.npartitions == frame.npartitions
+    np.testing.assert_allclose(lazy.compute(), reg.predict(X), rtol=1e-12)
 
 
 def test_nothing_is_computed_before_it_is_asked_for_and_later_fits_change_nothing():

@@ -18,6 +18,7 @@ from discernel.exceptions import InvalidInputError
 from discernel.export import numpy_scorer
 from discernel.inspection import contributions
 from discernel.kernels import RBF, Laplace
+from discernel.learn.labels import ClassTotals
 from discernel.learn.survey import RowSample
 from discernel.streams import Chunk, Place
 from discernel.targets import ClassTarget
@@ -201,7 +202,7 @@ def test_a_chunk_without_rows_is_refused_and_changes_nothing(started):
     assert vars(clf) == before
     with pytest.raises(InvalidInputError, match=r"two classes, or all .* Got rows of class"):
         explicit().partial_fit(X[:2], y[[0, 0]])
-    with pytest.raises(InvalidInputError, match="a label per row"):
+    with pytest.raises(InvalidInputError, match="a target per row"):
         explicit().partial_fit(X, None, np.unique(y))
     chunks = [(X[:500], y[:500]), (X[:0], y[:0]), (X[500:], y[500:])]
     assert explicit().fit(open_rows(chunks)).streamed_.n_rows == 900
@@ -336,8 +337,8 @@ def test_rows_that_decay_are_left_out_with_what_they_weigh():
 def test_new_rows_are_rather_drawn_than_those_that_decay():
     chunk = Chunk(np.arange(1000.0)[:, None], np.zeros(1000), None, Place("X"))
     later = replace(chunk, place=Place("X", 1))
-    options = {"rows": np.arange(1000), "most": 200}
+    options = {"rows": np.arange(1000), "most": 200, "totals": ClassTotals()}
     old, new = (RowSample.of(each, 0, **options) for each in (chunk, later))
-    drawn = old.decayed(0.1).merged(new, 200)
+    drawn = old.decayed(0.1).merged(new, 200, ClassTotals())
     assert len(drawn) == 200
     assert 0.85 < np.mean(drawn.decays == 1.0) < 0.96  # ten elevenths

@@ -8,7 +8,8 @@ import pytest
 from scipy import sparse
 
 from discernel.exceptions import InvalidInputError
-from discernel.learn.survey import SurveyPass, codes_of, row_keys
+from discernel.learn.labels import codes_of
+from discernel.learn.survey import SurveyPass, row_keys
 from discernel.rows.chunks import Chunk, Place
 from discernel.streams import open_rows
 from discernel.tables import TableEncoder
@@ -40,7 +41,7 @@ def test_a_survey_counts_all_rows_whatever_the_chunks_are(chunk_rows):
     frame = mixed(300) if chunk_rows == 1 else mixed()
     found = survey_of(open_rows(frame, "y", chunk_rows=chunk_rows))
     assert found.n_rows == len(frame)
-    assert found.labels == frame["y"].value_counts().to_dict()
+    assert found.totals.weights == frame["y"].value_counts().to_dict()
     age, town, _ = found.facts
     assert (age.n_known, age.n_missing) == (len(frame) - 1, 1)
     assert town.counts == frame["town"].value_counts().to_dict()
@@ -58,7 +59,7 @@ def test_a_survey_does_not_depend_on_the_order_of_the_reduction():
     fold, source = SurveyPass(most=100), open_rows(mixed(), "y", chunk_rows=250)
     parts = [fold.add(fold.start(), chunk) for chunk in source.chunks()]
     one, other = reduce(fold.merge, parts), reduce(fold.merge, parts[::-1])
-    assert one.labels == other.labels
+    assert one.totals.weights == other.totals.weights
     assert one.sample.X["number"].tolist() == other.sample.X["number"].tolist()
     assert [f.counts for f in one.facts] == [f.counts for f in other.facts]
 
@@ -74,12 +75,12 @@ def test_keys_are_uniform_and_those_of_other_parts_are_others():
 def test_classes_of_the_sample_weigh_what_they_weigh_in_all_rows():
     frame = mixed()
     found = survey_of(open_rows(frame, "y"))
-    target = found.target(found.classes, np.arange(len(found.sample)))
+    target = found.target(np.arange(len(found.sample)))
     expected = frame["y"].value_counts(normalize=True).sort_index()
     assert np.allclose(target.shares, expected)
     assert found.sample.y.tolist().count("rare") == 3
     everything = survey_of(open_rows(frame, "y"), most=10_000)
-    assert everything.target(found.classes, np.arange(3000)).sample_weights is None
+    assert everything.target(np.arange(3000)).sample_weights is None
 
 
 def test_weights_are_relative_and_rows_of_weight_0_are_absent():
@@ -87,8 +88,8 @@ def test_weights_are_relative_and_rows_of_weight_0_are_absent():
     weights = np.array([1, 2, 0, 3, 1, 1, 2, 2])
     found = survey_of(open_rows(X, y, weights=weights, chunk_rows=3))
     assert found.n_rows == 7
-    assert found.labels == {0: 4.0, 1: 8.0}
-    target = found.target(found.classes, np.arange(7))
+    assert found.totals.weights == {0: 4.0, 1: 8.0}
+    target = found.target(np.arange(7))
     order = found.sample.X[:, 0].astype(int)
     assert np.allclose(target.sample_weights.values, weights[order] * 7 / 12)
 
@@ -144,7 +145,7 @@ def test_a_missing_number_is_counted_where_tables_are_taken():
 def test_labels_of_two_kinds_continuous_ones_and_none_are_refused():
     fold = SurveyPass()
     with pytest.raises(InvalidInputError, match="int and str"):
-        _ = survey_of(open_rows([(np.ones((1, 1)), [1]), (np.ones((1, 1)), ["a"])])).classes
+        _ = survey_of(open_rows([(np.ones((1, 1)), [1]), (np.ones((1, 1)), ["a"])])).totals.classes
     with pytest.raises(InvalidInputError, match="continuous"):
         survey_of(open_rows(np.ones((9000, 1)), np.arange(9000) + 0.5))
     with pytest.raises(InvalidInputError, match="must have labels"):

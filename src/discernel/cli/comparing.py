@@ -21,6 +21,7 @@ from discernel.cli.shared import (
     SplitCount,
     StoreFile,
     Target,
+    TaskOption,
     command_line,
     data_of,
     err,
@@ -31,8 +32,8 @@ from discernel.cli.shared import (
 )
 from discernel.compare.compare import DEFAULT_STORE, Comparison, compare
 from discernel.compare.exports import comparison_csv, comparison_json, origin_of
-from discernel.compare.methods import DEFAULT_METHODS, METHODS
-from discernel.compare.metrics import METRICS
+from discernel.compare.methods import DEFAULT_METHODS, METHODS, NUMBER_METHODS
+from discernel.compare.metrics import METRICS, NUMBER_METRICS
 from discernel.compare.report import write_report
 from discernel.compare.report.words import conclusion
 from discernel.rows.writing import check_writable_path, refuse_same_file, write_file
@@ -49,7 +50,12 @@ TrainSize = Annotated[
     float, typer.Option(metavar="FRACTION", help="Fraction of the rows to train on.")
 ]
 MetricName = Annotated[
-    str, typer.Option(metavar="NAME", help=f"Metric to rank methods by: {', '.join(METRICS)}.")
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help=f"Metric to rank methods by: {', '.join(METRICS)}; for numbers "
+        f"{', '.join(NUMBER_METRICS)}. (default: accuracy, or r2)",
+    ),
 ]
 MethodNames = Annotated[
     list[str] | None,
@@ -59,7 +65,8 @@ MethodNames = Annotated[
         metavar="NAME",
         help=f"Only this method. May be repeated. By default {_quoted(DEFAULT_METHODS)}. Also: "
         f"{_quoted(each.name for each in METHODS if each.name not in DEFAULT_METHODS)}. Methods of "
-        "other packages are compared by default if their package is installed.",
+        "other packages are compared by default if their package is installed. For numbers: "
+        f"{_quoted(each.name for each in NUMBER_METHODS)}.",
     ),
 ]
 Seed = Annotated[int, typer.Option(metavar="N", help="Seed of the first split.")]
@@ -78,13 +85,14 @@ CsvFile = Annotated[
 def compare_command(
     data: DataName = "wine",
     target: Target = None,
+    task: TaskOption = "auto",
     drop: Drop = None,
     categorical: Categorical = None,
     numeric: Numeric = None,
     rows: Rows = None,
     splits: SplitCount = 10,
     train_size: TrainSize = 0.8,
-    metric: MetricName = "accuracy",
+    metric: MetricName = None,
     method: MethodNames = None,
     seed: Seed = 0,
     jobs: Jobs = None,
@@ -105,7 +113,7 @@ def compare_command(
         # With JSON or CSV on standard output, all other text goes to standard error.
         console = err if "-" in (json, csv) else out
         found = compare(
-            data_of(data, target, drop, categorical, numeric, rows),
+            data_of(data, target, drop, categorical, numeric, rows, task),
             n_splits=splits,
             train_size=train_size,
             seed=seed,

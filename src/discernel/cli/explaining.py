@@ -18,7 +18,7 @@ from discernel.cli.shared import (
     RowNumbers,
     one_line_errors,
     out,
-    read_classifier,
+    read_predictor,
 )
 from discernel.exceptions import InvalidInputError
 from discernel.inspection import Contributions, contributions, similar_rows
@@ -52,7 +52,7 @@ def explain_command(
     views: fusing.ViewsOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show which columns and sources matter, or why rows have their predicted class.
+    """Show which columns and sources matter, or why rows have their prediction.
 
     Without DATA, the importances of columns are shown. With DATA, the score of a row is the score
     of a typical row plus a contribution of each column. With --json there is one line per row, for
@@ -64,7 +64,7 @@ def explain_command(
                 raise InvalidInputError("--row needs DATA. Name a file: explain MODEL DATA --row N")
             _explain_model(read_model(model), as_json)
             return
-        loaded = read_classifier(model)
+        loaded = read_predictor(model)
         rows = learning.read_rows(loaded, data, join=fusing.joiner(views))
         chosen = choose_rows(row, len(rows.X), len(rows.X) if as_json else FIRST_ROWS)
         found = explain_rows(loaded, rows, chosen, similar)
@@ -120,20 +120,21 @@ def explain_rows(
     X = rows.X.iloc[list(chosen)]
     found = contributions(model.pipeline, X)
     names, values = _by_column(model, found)
-    shares, labels = model.pipeline.predict_proba(X), model.pipeline.predict(X)
-    predicted = labels.tolist()
+    labels, classes = model.pipeline.predict(X), model.pipeline[-1].model_.classes
+    predicted, names_of, shares = labels.tolist(), [], np.empty((len(X), 0))
+    if classes is not None:
+        names_of, shares = [str(label) for label in classes], model.pipeline.predict_proba(X)
     alike = _similar(model, X, n_similar)
-    classes = [str(label) for label in model.pipeline.classes_]
     explained = []
     for i, position in enumerate(chosen):
-        score = RowScore.of(found, i, labels[i])
+        score = RowScore.of(found, i, None if classes is None else labels[i])
         terms = {} if values is None else _named(names, score.added(values))
         explained.append(
             {
                 "row": position + 1,
                 "identifiers": _named(rows.kept.columns, rows.kept.iloc[position]),
                 "predicted": predicted[i],
-                "probabilities": _named(classes, shares[i]),
+                "probabilities": _named(names_of, shares[i]),
                 "score": score.value,
                 "score_is": score.kind + score.suffix,
                 "baseline": score.baseline,
@@ -178,7 +179,9 @@ def _similar(model: SavedModel, X: Any, n: int) -> list[list[dict[str, Any]]]:
     The lists are empty if the model does not keep training rows.
     """
     rows: list[list[dict[str, Any]]] = [[] for _ in range(len(X))]
-    whole = model.pipeline[-1].model_.facts.streamed is None
+    found_model = model.pipeline[-1].model_
+    whole = found_model.facts.streamed is None
+    what = "class" if found_model.classes is not None else "number"
     for side, most in (("for", n), ("against", n // 2)):
         if most == 0:
             continue
@@ -194,7 +197,7 @@ def _similar(model: SavedModel, X: Any, n: int) -> list[list[dict[str, Any]]]:
                 {
                     "training_row": int(index) + 1 if whole else None,
                     "similarity": float(alike),
-                    "class": label,
+                    what: label,
                     "speaks": side,
                     "support": float(support),
                 }
@@ -212,12 +215,14 @@ def _show_row(console: Console, found: Mapping[str, Any]) -> None:
     print_heading(console, f"row {found['row']:,}", who)
     shares = sorted(found["probabilities"].items(), key=lambda pair: -pair[1])
     listed = ", ".join(f"{label} {100 * share:.1f} %" for label, share in shares[:4])
-    say(console, f"predicted {found['predicted']}: {listed}")
-    say(
-        console,
-        f"{found['score_is']}: {found['score']:z.3g}. {found['baseline_is'].capitalize()}: "
-        f"{found['baseline']:z.3g}, to which columns add:",
-    )
+    predicted = prediction_text(found["predicted"])
+    say(console, f"predicted {predicted}" + f": {listed}" * bool(shares))
+    start = f"{found['baseline_is'].capitalize()}: "
+    if shares:
+        start = f"{found['score_is']}: {found['score']:z.3g}. {start}{found['baseline']:z.3g}"
+    else:
+        start += prediction_text(found["baseline"])
+    say(console, f"{start}, to which columns add:")
     terms = {_with_cell(found, name): value for name, value in found["columns"].items()}
     _show_terms(console, terms, "column")
     if len(found["sources"]) > 1:
@@ -227,14 +232,25 @@ def _show_row(console: Console, found: Mapping[str, Any]) -> None:
         rows = [each for each in found["similar"] if each["speaks"] == side]
         if not rows:
             continue
-        say(console, similar_rows_title(side, found["predicted"]))
+        say(console, similar_rows_title(side, predicted))
         table = plain_table("", ">", ">", "", header=False)
         for each in rows:
-            label = "" if each["class"] is None else str(each["class"])
+            label = label_text(each)
             alike, push = f"{each['similarity']:z.2f}", f"{each['support']:+z.3g}"
             texts = (training_row(each), f"similarity {alike}", f"adds {push}", one_line(label))
             table.add_row(*map(Text, texts))
         indented(console, table, 4)
+
+
+def prediction_text(predicted: Any) -> str:
+    """Return a predicted class, or a predicted number with seven digits."""
+    return f"{predicted:.7g}" if isinstance(predicted, float) else str(predicted)
+
+
+def label_text(similar: Mapping[str, Any]) -> str:
+    """Return the class or number of a similar training row; empty if unknown."""
+    label = similar.get("class", similar.get("number"))
+    return "" if label is None else prediction_text(label)
 
 
 def training_row(similar: Mapping[str, Any]) -> str:

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from discernel.cli.shared import ModelFile, one_line_errors, read_classifier, say_where
+from discernel.cli.shared import ModelFile, one_line_errors, read_predictor, say_where
 from discernel.exceptions import InvalidInputError
 from discernel.export import numpy_scorer, to_onnx, write_scorer
-from discernel.export._scorer import Scorer
+from discernel.export._scorer import ClassScorer, Scorer
 from discernel.rows.formats import listed
 from discernel.rows.writing import check_writable_path, refuse_same_file, write_file
 from discernel.show.words import one_line
@@ -35,13 +35,15 @@ def export_command(
         bool,
         typer.Option(
             "--float32",
-            help="ONNX in single precision: half as large, probabilities differ by up to 1e-4.",
+            help="ONNX in single precision: half as large, probabilities differ by up to 1e-4, "
+            "numbers by more.",
         ),
     ] = False,
 ) -> None:
     """Export a model to ONNX or to a Python file, for machines without discernel.
 
-    The exported model predicts the same labels; probabilities agree to 1e-6.
+    The exported model predicts the same labels; probabilities, and numbers relative to their range,
+    agree to 1e-6.
     """
     with one_line_errors():
         refuse_same_file(model=model, export=to)
@@ -52,7 +54,7 @@ def export_command(
         if float32 and to.suffix == ".py":
             raise InvalidInputError("--float32 works with .onnx only. Omit it for a .py file.")
         check_writable_path("export", to)
-        loaded = read_classifier(model)
+        loaded = read_predictor(model)
         pipeline, names = loaded.pipeline, loaded.schema.columns
         scorer = numpy_scorer(pipeline, names=names)
         if to.suffix == ".onnx":
@@ -70,7 +72,8 @@ def _say_columns(scorer: Scorer, in_file: Sequence[str]) -> None:
     """Print the input columns and classes of an exported model, and a note on computed columns."""
     names = [scorer.names[column.position] for column in scorer.columns]
     typer.echo(f"columns: {one_line(listed(names, _MOST))}")
-    typer.echo(f"classes: {one_line(listed(scorer.classes.tolist(), _MOST))}")
+    if isinstance(scorer, ClassScorer):
+        typer.echo(f"classes: {one_line(listed(scorer.classes.tolist(), _MOST))}")
     made = [name for name in names if name not in in_file]
     if made:
         typer.echo(

@@ -25,13 +25,14 @@ from discernel.cli.shared import (
     Quiet,
     Scheduler,
     Target,
+    TaskOption,
     command_line,
     data_of,
     file_of,
     one_line_errors,
     out,
     output_option,
-    read_classifier,
+    read_predictor,
     say_where,
 )
 from discernel.compare.progress import open_display
@@ -69,6 +70,7 @@ def fit_command(
     data: ManyData,
     output: Output = None,
     target: Target = None,
+    task: TaskOption = "auto",
     drop: Drop = None,
     categorical: Categorical = None,
     numeric: Numeric = None,
@@ -89,7 +91,7 @@ def fit_command(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Fit a model to a table with a column of classes, and save the model.
+    """Fit a model to a table with a column of classes or numbers, and save the model.
 
     The delimiter, decimal sign, header and column types are detected and shown. Categories, missing
     cells and dates need no preparation; columns that number the rows are left out.
@@ -110,10 +112,12 @@ def fit_command(
                     "--views needs a single data file that fits into memory. Omit --views, or "
                     "select fewer rows."
                 )
-            model = _fit_chunks(data, target, drop, categorical, numeric, learner, scheduler)
+            _refuse_kinds(categorical, numeric)
+            with _show_bars(["first pass", "second pass"], quiet) as report:
+                model = many.fit_many(data, target, drop or (), learner, report, scheduler, task)
         else:
             with _speaking(quiet, as_json), learning.given_file(data[0]) as file:
-                meant = data_of(str(file), target, drop, categorical, numeric)
+                meant = data_of(str(file), target, drop, categorical, numeric, task=task)
                 model = (
                     learning.fit_model(meant, learner)
                     if views is None
@@ -146,23 +150,13 @@ def _speaking(quiet: bool, as_json: bool) -> Iterator[None]:
         yield
 
 
-def _fit_chunks(
-    data: Sequence[str],
-    target: str | None,
-    drop: Sequence[str] | None,
-    categorical: Sequence[str] | None,
-    numeric: Sequence[str] | None,
-    learner: learning.Learner,
-    scheduler: str | None,
-) -> SavedModel:
-    """Fit a model to rows in chunks, which are read twice."""
+def _refuse_kinds(categorical: Sequence[str] | None, numeric: Sequence[str] | None) -> None:
+    """Raise an error if options for a single file are given with rows in chunks."""
     if categorical or numeric:
         raise InvalidInputError(
             "--categorical and --numeric need a single file that fits into memory; rows in chunks "
             "have the types of their files. Omit these options."
         )
-    with _show_bars(["first pass", "second pass"], learner.quiet) as report:
-        return many.fit_many(data, target, drop or (), learner, report, scheduler)
 
 
 @contextmanager
@@ -210,7 +204,7 @@ def predict_command(
     ),
     quiet: Quiet = False,
 ) -> None:
-    """Predict the classes of rows, with their probabilities.
+    """Predict the classes of rows, with their probabilities, or their numbers.
 
     Columns may be in any order, and other columns are ignored. Columns of identifiers are copied to
     the output. In CSV, text that a spreadsheet would run as a formula begins with an apostrophe.
@@ -219,7 +213,7 @@ def predict_command(
         refuse_same_file(model=model, data=file_of(data[0]), predictions=output)
         if output is not None:
             check_writable_path("predictions", output)
-        loaded, where = read_classifier(model), _write_to_terminal if output is None else output
+        loaded, where = read_predictor(model), _write_to_terminal if output is None else output
         if many.are_many(data) or scheduler is not None:
             with _show_bars(["predicting"], quiet) as report:
                 parts = many.predict_many(loaded, data, report, scheduler, keep or ())
@@ -233,9 +227,8 @@ def predict_command(
             sys.stdout.flush()  # raises errors of a closed pipe or a full disk here
         elif not quiet:
             say_where("predictions", output)
-        n_known, n_right = known
-        if n_known and not quiet:
-            typer.echo(f"accuracy {n_right / n_known:.3f} on {n_known:,} rows", err=True)
+        if known is not None and not quiet:
+            typer.echo(str(known), err=True)
 
 
 def _note_new_values(model: SavedModel, rows: learning.Rows) -> None:

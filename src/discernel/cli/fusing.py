@@ -16,7 +16,13 @@ from discernel.inspection.source_weights import kernel_sources
 from discernel.persistence import SavedModel
 from discernel.rows.columns import TableSchema
 from discernel.rows.formats import import_pandas
-from discernel.rows.labelled import digest, find_target, rows_with_labels
+from discernel.rows.labelled import (
+    digest,
+    find_target,
+    holds_numbers,
+    rows_with_labels,
+    target_use,
+)
 from discernel.rows.reading import read_table
 from discernel.rows.views_file import ViewsFile, build_kernels, join_files, read_views
 
@@ -51,7 +57,8 @@ def fit_views(data: Data, views: Path, learner: Learner) -> SavedModel:
     meant, path = read_views(views), Path(data.file["path"])
     read = read_table(path, [data.file["target"]] if data.file.get("target") else ())
     target = find_target(list(read.frame.columns), data.file.get("target"), path.name)
-    table, y, notes = rows_with_labels(read.frame, target, path.name)
+    task = data.file.get("task", "auto")
+    table, y, notes = rows_with_labels(read.frame, target, path.name, task)
     if target in _named(meant, table):
         raise InvalidInputError(
             f"{views.name}: the target {target!r} must not be a column of a source. Remove it."
@@ -63,14 +70,14 @@ def fit_views(data: Data, views: Path, learner: Learner) -> SavedModel:
     kinds = {name: "number" if is_number(joined[name]) else "category" for name in columns}
     schema = TableSchema(kinds)
     X = schema.convert(joined, path.name)
-    pipeline = make_pipeline(learner.make(kernels, len(y))).fit(X, y)
+    pipeline = make_pipeline(learner.make(kernels, len(y), numbers=holds_numbers(y))).fit(X, y)
     sources = list(dict.fromkeys(kernel_sources(list(kernels.values()))))
     origin = learner.origin(
         path.name,
         digest=digest(path),
         class_counts=count_classes(y),
         columns={str(name): columns.get(name, "not in a source") for name in table.columns}
-        | {target: "the classes"},
+        | {target: target_use(y)},
         notes=(f"{read.how}; {len(sources)} sources: {', '.join(sources)}", *notes),
     )
     return SavedModel(pipeline, schema, target, data.name, origin)

@@ -23,11 +23,11 @@ from discernel.compare.tasks import encoded_views
 from discernel.exceptions import InvalidInputError
 from discernel.persistence import SavedModel
 from discernel.plan import FEW_ROWS, parse_duration
-from discernel.rows.columns import TableSchema, one_spelling
+from discernel.rows.columns import TableSchema
 from discernel.rows.datasets import Dataset, load
 from discernel.rows.encoder import TableEncoder
 from discernel.rows.formats import listed
-from discernel.rows.labelled import digest, open_file
+from discernel.rows.labelled import digest, holds_numbers, open_file
 from discernel.rows.reading import read_table
 from discernel.show.facts import Origin
 
@@ -60,10 +60,23 @@ class Learner:
         parse_duration(self.max_time)
 
     def make(
-        self, kernels: Any = "auto", n_rows: int = 0, **options: Any
-    ) -> discernel.MultipleKernelDiscriminant:
-        """Return the unfitted estimator; it shows progress if there are many rows."""
-        return discernel.MultipleKernelDiscriminant(
+        self, kernels: Any = "auto", n_rows: int = 0, *, numbers: bool, **options: Any
+    ) -> discernel.MultipleKernelDiscriminant | discernel.MultipleKernelRidge:
+        """Return the unfitted estimator; it shows progress if there are many rows.
+
+        Parameters
+        ----------
+        kernels : object
+            The candidate kernels.
+        n_rows : int
+            The number of rows.
+        numbers : bool
+            Whether numbers are predicted, not classes.
+        **options
+            Further parameters of the estimator.
+        """
+        make = discernel.MultipleKernelRidge if numbers else discernel.MultipleKernelDiscriminant
+        return make(
             kernels,
             criterion=self.criterion,
             max_time=self.max_time,
@@ -117,8 +130,11 @@ def fit_model(data: Data, learner: Learner) -> SavedModel:
 
 
 def count_classes(y: Any) -> dict[str, int]:
-    """Return the number of rows of each class."""
-    classes, counts = np.unique(np.asarray(y), return_counts=True)
+    """Return the number of rows of each class; empty for numbers to predict."""
+    y = np.asarray(y)
+    if holds_numbers(y):
+        return {}
+    classes, counts = np.unique(y, return_counts=True)
     return dict(zip(map(str, classes), counts.tolist(), strict=True))
 
 
@@ -128,7 +144,7 @@ def _fitted(dataset: Dataset, learner: Learner, groups: NDArray[Any] | None) -> 
     if views:
         views = encoded_views(TableEncoder().fit(dataset.X), views)
     kernels = learner_kernels(views, learner.criterion)
-    clf = learner.make(kernels, len(y))
+    clf = learner.make(kernels, len(y), numbers=holds_numbers(y))
     steps = [clf] if kernels == "auto" else [TableEncoder(), StandardScaler(), clf]
     pipeline = make_pipeline(*steps)
     return pipeline.fit(dataset.X, y, **{f"{pipeline.steps[-1][0]}__groups": groups})
@@ -146,7 +162,7 @@ class Rows:
     X : DataFrame
         The rows, converted for the pipeline of the model.
     y : Series or None
-        The classes, if the table has the target.
+        The classes or numbers, if the table has the target.
     kept : DataFrame
         Columns that are copied to the output.
     """
@@ -261,13 +277,3 @@ def given_file(source: str) -> Iterator[Path]:
         path = Path(folder) / f"standard input{ending}"
         path.write_bytes(content)
         yield path
-
-
-def count_right(labels: NDArray[Any], truth: Any) -> tuple[int, int]:
-    """Return the number of known labels, and the number of correct predictions."""
-    import pandas as pd
-
-    truth = pd.Series(truth)
-    known = truth[truth.notna()].astype(object).map(one_spelling)
-    right = [one_spelling(label) for label in labels[truth.notna().to_numpy()].tolist()] == known
-    return len(known), int(right.sum())

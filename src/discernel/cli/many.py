@@ -8,16 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.pipeline import make_pipeline
 
 from discernel.cli.learning import Learner, Rows
 from discernel.cli.predictions import Predictions
 from discernel.persistence import SavedModel
 from discernel.rows.chunks import Chunk, RowProgress
-from discernel.rows.columns import TableSchema
+from discernel.rows.columns import TableSchema, canonical_text
 from discernel.rows.encoder import column_uses
-from discernel.rows.formats import file_ending, uncompressed_size
-from discernel.rows.labelled import find_target
+from discernel.rows.formats import file_ending, import_pandas, uncompressed_size
+from discernel.rows.labelled import Task, are_numbers, find_target, find_task, plain_decimals
 from discernel.rows.open import find_files, open_rows
 from discernel.rows.reading import READERS
 from discernel.rows.sources import Source
@@ -49,6 +50,7 @@ def fit_many(
     learner: Learner,
     report: Callable[[Any], None],
     scheduler: str | None = None,
+    task: Task = "auto",
 ) -> SavedModel:
     """Fit a model to the rows of many files.
 
@@ -66,26 +68,47 @@ def fit_many(
         Called with a `RowProgress` after each chunk.
     scheduler : str, optional
         The address of a Dask scheduler whose workers read the files.
+    task : {"auto", "classes", "numbers"}
+        What the target holds; by default decided by the first chunk.
     """
     columns = open_rows(list(data)).columns or []
     target = find_target(columns, target, data[0])
     with _opened(data, scheduler, target, drop, learner.groups) as source:
-        clf = learner.make(callback=report).fit(source)
+        texts = _first_labels(source) if task == "auto" else np.empty(0, dtype=object)
+        found = find_task(texts) if task == "auto" else task
+        clf = learner.make(numbers=found == "numbers", callback=report).fit(source)
     name = Path(data[0].rstrip("/*?[]")).name or data[0]
     names, encoder = source.columns or (), clf.encoder_
     schema = TableSchema.from_encoder(names, encoder)
-    counts = np.round(clf.priors_ * clf.streamed_.n_rows).astype(int).tolist()
-    facts: dict[str, Any] = {"columns": dict.fromkeys(names, "number")}
+    facts: dict[str, Any] = {"columns": dict.fromkeys(names, "number"), "notes": ()}
     if encoder is not None:
         uses = column_uses(names, encoder.columns_, encoder.left_out_)
         facts = {"columns": {column: uses[column] for column in names}}
         facts |= {"identifiers": encoder.identifiers, "notes": encoder.notes}
-    origin = learner.origin(
-        " ".join(data),
-        class_counts=dict(zip(map(str, clf.classes_), counts, strict=True)),
-        **facts,
-    )
+    if task == "auto" and are_numbers(texts):
+        other = "numbers" if found == "classes" else "classes"
+        note = f"predicts {found}: the first rows of {target!r} hold {len(set(texts)):,} distinct "
+        note += f"numbers. --task {other} predicts {other}."
+        facts["notes"] = (*facts["notes"], note)
+    origin = learner.origin(" ".join(data), class_counts=_class_counts(clf), **facts)
     return SavedModel(make_pipeline(clf), schema, target, name, origin)
+
+
+def _first_labels(source: Source) -> NDArray[Any]:
+    """Return the labels of the first chunk with rows, as text."""
+    first = next((chunk for chunk in source.chunks() if chunk.n_rows), None)
+    if first is None:
+        raise source.no_rows()
+    return plain_decimals(canonical_text(import_pandas().Series(first.y)))
+
+
+def _class_counts(model: Any) -> dict[str, int]:
+    """Return the rows of each class, from the class shares; empty for numbers."""
+    classes = model.model_.classes
+    if classes is None:
+        return {}
+    counts = np.round(model.priors_ * model.streamed_.n_rows).astype(int).tolist()
+    return dict(zip(map(str, classes), counts, strict=True))
 
 
 # ---- prediction --------------------------------------------------------------------------------
@@ -121,7 +144,7 @@ def predict_many(
         done, total = 0, source.estimated_n_rows
         for part in source.map(predicted):
             yield part
-            done += len(part.labels)
+            done += part.n_rows
             report(RowProgress(0, 1, done, total))
 
 

@@ -10,7 +10,14 @@ from typing import Annotated, Any
 import typer
 
 from discernel.cli import learning, show
-from discernel.cli.explaining import FIRST_ROWS, choose_rows, explain_rows, training_row
+from discernel.cli.explaining import (
+    FIRST_ROWS,
+    choose_rows,
+    explain_rows,
+    label_text,
+    prediction_text,
+    training_row,
+)
 from discernel.cli.shared import (
     AsJson,
     RowNumbers,
@@ -18,13 +25,20 @@ from discernel.cli.shared import (
     one_line_errors,
     out,
     output_option,
-    read_classifier,
+    read_predictor,
     say_where,
 )
 from discernel.compare.compare import DEFAULT_STORE, stored_records
-from discernel.compare.metrics import METRICS
+from discernel.compare.metrics import (
+    ALL_METRICS,
+    NUMBER_METRICS,
+    PredictionMetric,
+    default_metric,
+    find_metric,
+    metrics_beside,
+)
 from discernel.compare.report import write_report
-from discernel.compare.store import Store
+from discernel.compare.store import Record, Store
 from discernel.exceptions import InvalidInputError
 from discernel.inspection.words import cell_text
 from discernel.persistence import SavedModel, read_model
@@ -49,11 +63,13 @@ def report_command(
         typer.Option(metavar="TEXT", help="Title of the page. (default: the name of the data)"),
     ] = None,
     metric: Annotated[
-        str,
+        str | None,
         typer.Option(
-            metavar="NAME", help=f"For results: metric to rank methods by: {', '.join(METRICS)}."
+            metavar="NAME",
+            help=f"For results: metric to rank methods by: {', '.join(ALL_METRICS)}. (default: "
+            "accuracy, or r2 if all results are of numbers)",
         ),
-    ] = "accuracy",
+    ] = None,
     explain: Annotated[
         str | None,
         typer.Option(metavar="DATA", help="For a model: file with rows to explain."),
@@ -64,8 +80,7 @@ def report_command(
 
     The page is a single HTML file that needs no other files. The page of a
     model shows which columns matter, the expected performance on new rows, and
-    how the model was chosen; with --explain, why rows have their predicted
-    class.
+    how the model was chosen; with --explain, why rows have their prediction.
     """
     with one_line_errors():
         page = output or what.with_suffix(".html")
@@ -100,7 +115,7 @@ def _report_model(
         raise InvalidInputError("--row needs --explain DATA. Name a file with rows.")
     model = read_model(path)
     named = model.dataset + f": a model that predicts {model.target}" * bool(model.target)
-    explained = [] if explain is None else _explained(read_classifier(path), explain, rows)
+    explained = [] if explain is None else _explained(read_predictor(path), explain, rows)
     return write_facts_report(model.describe(), page, title or named, explained)
 
 
@@ -114,20 +129,19 @@ def _explanation(found: Mapping[str, Any]) -> RowExplanation:
     """Return the explanation of a row for the page, from the result of `explain_rows`."""
     cells = found["cells"]
     terms = found["columns"] or found["sources"]
-    predicted = str(found["predicted"])
     return RowExplanation(
         row=f"row {found['row']:,}",
-        predicted=predicted,
+        predicted=prediction_text(found["predicted"]),
         baseline=found["baseline"],
         contributions={
             f"{name} = {cell_text(cells[name])}" if name in cells else name: value
             for name, value in terms.items()
         },
-        probability=found["probabilities"].get(predicted),
+        probability=found["probabilities"].get(str(found["predicted"])),
         similar=[
             (
                 training_row(each),
-                "" if each["class"] is None else str(each["class"]),
+                label_text(each),
                 each["similarity"],
                 each["support"],
             )
@@ -138,8 +152,10 @@ def _explanation(found: Mapping[str, Any]) -> RowExplanation:
 
 
 def _score_words(score_is: str) -> str:
-    """Return a sentence that defines the score, for two or for more classes."""
+    """Return a sentence that defines the score, for numbers, for two or for more classes."""
     name, _, label = score_is.partition(" for ")
+    if not label:
+        return "The score is the predicted number."
     if name == "log-odds":
         return f"The score is the log-odds of {label}."
     return f"The score is the score of {label} minus the mean over the classes."
@@ -148,7 +164,7 @@ def _score_words(score_is: str) -> str:
 # ---- results -----------------------------------------------------------------------------------
 
 
-def _report_store(store: Path, page: Path, title: str, metric: str) -> Path:
+def _report_store(store: Path, page: Path, title: str, metric: str | None) -> Path:
     with _open_store(store) as results:
         records, held = stored_records(results), results.held()
     if held:
@@ -160,7 +176,28 @@ def _report_store(store: Path, page: Path, title: str, metric: str) -> Path:
         )
     if not records:
         raise InvalidInputError(f"{store} holds no results. Run: discernel compare --store {store}")
-    return write_report(records, page, title=title, metric=metric)
+    found = _metric_of(records) if metric is None else find_metric(metric)
+    kept = [record for record in records if _suits(record, found)]
+    if len(kept) < len(records):
+        other = default_metric(numbers=not found.of_numbers)
+        typer.echo(
+            f"note: {len(records) - len(kept)} results have no {found.label} and are left out; see "
+            f"--metric {other}",
+            err=True,
+        )
+    return write_report(kept or records, page, title=title, metric=found.name)
+
+
+def _metric_of(records: Sequence[Record]) -> PredictionMetric:
+    """Return the default metric of results: that of classes, if there are any."""
+    known = {name for record in records for name in record.result.metrics}
+    return find_metric(default_metric(numbers=bool(known) and known <= set(NUMBER_METRICS)))
+
+
+def _suits(record: Record, metric: PredictionMetric) -> bool:
+    """Return whether a record failed, or is of classes or numbers as the metric."""
+    result = record.result
+    return result.error is not None or not metrics_beside(metric).keys().isdisjoint(result.metrics)
 
 
 def _open_store(path: Path) -> Store:

@@ -8,12 +8,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
 
-from discernel import KernelDiscriminant, MultipleKernelDiscriminant
+from discernel import KernelDiscriminant, MultipleKernelDiscriminant, MultipleKernelRidge
 from discernel.compare.compare import file_data
 from discernel.compare.plan import Data
 from discernel.exceptions import DiscernelError, InvalidInputError
@@ -115,7 +115,17 @@ Target = Annotated[
         "--target",
         "-t",
         metavar="COLUMN",
-        help="Column with the classes. (default: the column called target, class, label or y)",
+        help="Column with the classes or numbers to predict. (default: the column called target, "
+        "class, label or y)",
+    ),
+]
+Tasks = Literal["auto", "classes", "numbers"]
+TaskOption = Annotated[
+    Tasks,
+    typer.Option(
+        "--task",
+        help="What the target holds. By default numbers, if it has more than 10 distinct decimal "
+        "numbers or many distinct integers, and otherwise classes.",
     ),
 ]
 Drop = Annotated[
@@ -182,6 +192,7 @@ def data_of(
     categorical: Sequence[str] | None,
     numeric: Sequence[str] | None,
     rows: int | None = None,
+    task: Tasks = "auto",
 ) -> Data:
     """Return the data that an argument names, a file or a data set, with the options of files."""
     path = Path(source)
@@ -193,30 +204,35 @@ def data_of(
             categorical=categorical or (),
             numeric=numeric or (),
             rows=rows,
+            task=task,
         )
     if path.suffix or len(path.parts) > 1:
         raise InvalidInputError(
             f"The data must be an existing file or the name of a data set. Got {source!r}. Files "
             f"end with {ENDINGS_IN_WORDS}; for names see: discernel info"
         )
-    if target or drop or categorical or numeric:
+    if target or drop or categorical or numeric or task != "auto":
         raise InvalidInputError(
-            "--target, --drop, --categorical and --numeric need a file. "
+            "--target, --task, --drop, --categorical and --numeric need a file. "
             f"{source!r} is the name of a data set. Omit these options."
         )
     return Data(source, options={} if rows is None else {"rows": rows})
 
 
-def read_classifier(path: Path) -> SavedModel:
-    """Load a model, or raise an error unless it predicts one class per row."""
+def read_predictor(path: Path) -> SavedModel:
+    """Load a model, or raise an error unless it predicts one class or number per row."""
     model = read_model(path)
     learner = model.pipeline[-1]
-    if not isinstance(learner, (KernelDiscriminant, MultipleKernelDiscriminant)):
-        raise InvalidInputError(
-            f"The model must be a classifier. {path.name} contains {type(learner).__name__}; use "
-            f"it in Python: discernel.load({path.name!r})."
-        )
-    return model
+    known = (KernelDiscriminant, MultipleKernelDiscriminant, MultipleKernelRidge)
+    contained = type(learner).__name__
+    if isinstance(learner, known):
+        if learner.model_.classes is not None or len(learner.model_.intercept) == 1:
+            return model
+        contained += f" with {len(learner.model_.intercept)} targets"
+    raise InvalidInputError(
+        f"The model must predict one class or one number per row. {path.name} contains "
+        f"{contained}; use it in Python: discernel.load({path.name!r})."
+    )
 
 
 def file_of(source: str) -> Path | None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich import markup
 from rich.console import Console
 from rich.text import Text
@@ -17,6 +18,7 @@ import discernel
 from discernel.compare.machine import package_version
 from discernel.rows.catalog import CATALOG, CatalogEntry
 from discernel.rows.datasets import FOLDER_VARIABLE, Dataset, data_folder
+from discernel.rows.labelled import describe_target
 from discernel.show.terminal import plain_table
 from discernel.show.words import one_line, plural
 
@@ -34,7 +36,7 @@ def show_data(console: Console, dataset: Dataset, notes: Sequence[str] = ()) -> 
     views = f", {len(dataset.views)} views" if dataset.views else ""
     console.print(
         f"[bold]{escape(dataset.name)}[/]  {n_rows:,} rows, {plural(n_features, 'feature')}"
-        f"{views}, {len(set(dataset.y.tolist()))} classes; from {escape(dataset.source)}"
+        f"{views}, {describe_target(np.asarray(dataset.y))}; from {escape(dataset.source)}"
     )
     for note in notes:
         console.print(f"[yellow]note[/]  {escape(note)}")

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from discernel.cli.show import escape
 from discernel.compare.compare import Comparison
-from discernel.compare.metrics import METRICS, PredictionMetric
+from discernel.compare.metrics import PredictionMetric, metrics_beside
 from discernel.compare.report.screen import drawn_range
 from discernel.compare.report.words import DEFAULT, conclusion, span
 from discernel.compare.store import Record
@@ -23,13 +23,21 @@ from discernel.show.words import count, seconds
 #: The minimum width of the terminal, in characters, for a drawing of the intervals.
 _WIDE = 110
 _DRAWING = 28
-#: Metrics shown besides the metric of the ranking: the last three others.
-_SHOWN = ("accuracy", "balanced_accuracy", "roc_auc", "log_loss")
+#: Metrics shown besides the metric of the ranking: the last three others of the same kind.
+_SHOWN = ("accuracy", "balanced_accuracy", "roc_auc", "log_loss", "r2", "rmse")
+
+
+#: The meanings of abbreviated metrics: of classes, and of numbers.
+_MEANINGS = (
+    "bal.: balanced accuracy; log-loss: lower is better",
+    "R²: 1 is perfect, 0 is predicting the mean; RMSE: root mean squared error, lower is better",
+)
 
 
 def show_comparison(console: Console, found: Comparison) -> None:
     """Show the ranking of methods, its meaning in sentences, and importances of columns."""
-    beside = [METRICS[name] for name in _SHOWN if name != found.metric][-3:]
+    known = metrics_beside(found.table.metric)
+    beside = [known[name] for name in _SHOWN if name in known and name != found.metric][-3:]
     axis = drawn_range(found.ranking) if console.width >= _WIDE else None
     table = _table(found, axis, beside)
     unlimited = console.options.update(max_width=1000)
@@ -52,8 +60,8 @@ def _show_meaning(console: Console, found: Comparison) -> None:
     n, share = found.plan.splits.n, found.plan.splits.train_size
     console.print(
         f"[dim]Means over {count(n, 'random split')}: {share:.0%} of the rows for training, the "
-        "others for testing. bal.: balanced accuracy; log-loss: lower is better; fit: training "
-        "time. tied: the difference from the best may be chance; worse: it is significant "
+        f"others for testing. {_MEANINGS[found.table.metric.of_numbers]}; fit: training time. "
+        "tied: the difference from the best may be chance; worse: it is significant "
         "(p < 0.05). Intervals and tests account for training rows that splits share, and tests "
         f"for all pairs of methods. The default is {DEFAULT}.[/]"
     )

@@ -6,18 +6,26 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from discernel.compare.methods import (
     DEFAULT_METHODS,
+    DEFAULT_NUMBER_METHODS,
     find_method,
     fitting_jobs,
     method_name,
     smallest_class,
     without_unsuitable,
 )
-from discernel.compare.metrics import find_metric
+from discernel.compare.metrics import (
+    METRICS,
+    NUMBER_METRICS,
+    PredictionMetric,
+    default_metric,
+    find_metric,
+)
 from discernel.compare.plan import Data, Plan, Splits
 from discernel.compare.runner import Summary, run
 from discernel.compare.store import Record, Store
@@ -30,10 +38,12 @@ from discernel.compare.tables import (
 from discernel.compare.tasks import read
 from discernel.exceptions import InvalidInputError
 from discernel.rows.datasets import Dataset
-from discernel.rows.labelled import digest, open_file
+from discernel.rows.labelled import Task, digest, holds_numbers, open_file
 from discernel.rows.writing import make_parent_folder
 from discernel.show.facts import ImportanceFacts
 
+#: Fewer rows with numbers to predict are not compared: test rows would be too few for R².
+_FEWEST_ROWS = 20
 #: The default file of results, in the working directory.
 DEFAULT_STORE = Path("discernel-results") / "results.sqlite"
 
@@ -49,6 +59,7 @@ def file_data(
     categorical: Sequence[str] = (),
     numeric: Sequence[str] = (),
     rows: int | None = None,
+    task: Task = "auto",
 ) -> Data:
     """Check a file and return it as a data set of a plan, with a digest of its content.
 
@@ -66,8 +77,10 @@ def file_data(
         Columns to read as numbers; cells that are not numbers are missing.
     rows : int, optional
         Number of rows to draw at random; all by default.
+    task : {"auto", "classes", "numbers"}
+        What the target holds.
     """
-    opened = open_file(path, target, drop=drop, categorical=categorical, numeric=numeric)
+    opened = open_file(path, target, drop=drop, categorical=categorical, numeric=numeric, task=task)
     file = {
         "path": str(Path(path).resolve()),
         "target": opened.target,
@@ -76,6 +89,8 @@ def file_data(
         "numeric": list(numeric),
         "digest": digest(path),
     }
+    if task != "auto":  # absent by default, so that older results are found
+        file["task"] = task
     return Data(opened.dataset.name, file=file, options={} if rows is None else {"rows": rows})
 
 
@@ -86,6 +101,7 @@ def comparison_plan(
     train_size: float = 0.8,
     seed: int = 0,
     methods: Sequence[str] | None = None,
+    numbers: bool = False,
 ) -> Plan:
     """Return the plan that compares learned kernels with baselines on a data set.
 
@@ -101,7 +117,10 @@ def comparison_plan(
         Seed of the first split; it increases by 1 with each split.
     methods : sequence of str, optional
         Names from `discernel.compare.methods.METHODS`, in upper or lower case, with hyphens or
-        spaces; by default `discernel.compare.methods.DEFAULT_METHODS`.
+        spaces; by default `discernel.compare.methods.DEFAULT_METHODS`. For numbers,
+        ``NUMBER_METHODS`` and ``DEFAULT_NUMBER_METHODS``.
+    numbers : bool, default=False
+        Whether the target holds numbers; splits are then not stratified.
 
     Examples
     --------
@@ -111,22 +130,25 @@ def comparison_plan(
     >>> len(plan.cells())
     20
     """
-    found = map(find_method, DEFAULT_METHODS if methods is None else methods)
+    default = DEFAULT_NUMBER_METHODS if numbers else DEFAULT_METHODS
+    found = [find_method(each, numbers=numbers) for each in methods or default]
     chosen = {method.name: method for method in found}  # without duplicates
     if not 0.0 < train_size < 1.0:
         raise InvalidInputError(f"train_size must be between 0 and 1. Got {train_size!r}.")
-    splits = Splits(n=n_splits, train_size=train_size, seed=seed)
+    splits = Splits(n=n_splits, train_size=train_size, seed=seed, stratify=not numbers)
     return Plan(f"compare {data.name}", (data,), tuple(chosen.values()), splits)
 
 
 def check_splittable(dataset: Dataset, n_rows: int) -> None:
     """Raise an error if ``n_rows`` rows of a data set cannot be split for a comparison."""
     name, y = dataset.name, np.asarray(dataset.y)
-    if y.dtype.kind == "f":
-        raise InvalidInputError(
-            f"The target must hold classes. The target of {name!r} is numeric; predict it with "
-            "discernel.MultipleKernelRidge, or choose a data set with classes."
-        )
+    if holds_numbers(y):
+        if n_rows < _FEWEST_ROWS:
+            raise InvalidInputError(
+                f"There must be at least {_FEWEST_ROWS} rows to compare predictions of numbers. "
+                f"{name!r} has {n_rows}. Use more rows."
+            )
+        return
     label, least = smallest_class(y, n_rows)
     if least < 2:
         raise InvalidInputError(
@@ -204,7 +226,7 @@ def compare(
     train_size: float = 0.8,
     seed: int = 0,
     methods: Sequence[str] | None = None,
-    metric: str = "accuracy",
+    metric: str | None = None,
     store: str | Path = DEFAULT_STORE,
     n_jobs: int | None = None,
     progress: bool = False,
@@ -227,8 +249,9 @@ def compare(
         Seed of the first split; it increases by 1 with each split.
     methods : sequence of str, optional
         Names from `discernel.compare.methods.METHODS`; see `comparison_plan`.
-    metric : str, default="accuracy"
-        Metric to rank and test methods by, one of `discernel.compare.metrics.METRICS`. All of
+    metric : str, optional
+        Metric to rank and test methods by, one of `discernel.compare.metrics.METRICS`, or of
+        `discernel.compare.metrics.NUMBER_METRICS` for numbers; by default accuracy or R². All of
         them are recorded.
     store : str or Path
         File of results; its folder is created.
@@ -257,11 +280,13 @@ def compare(
     >>> [(entry.method, entry.standing) for entry in found.ranking]
     [('rkda', 'level'), ('LDA', 'level')]
     """
-    data, metric = Data(data) if isinstance(data, str) else data, find_metric(metric).name
-    plan = comparison_plan(
-        data, n_splits=n_splits, train_size=train_size, seed=seed, methods=methods
-    )
+    data = Data(data) if isinstance(data, str) else data
+    asked = None if metric is None else find_metric(metric)
     dataset, notes, columns = _rows(data)
+    numbers = holds_numbers(np.asarray(dataset.y))
+    metric = _suitable_metric(asked, numbers, dataset.name)
+    splits: dict[str, Any] = {"n_splits": n_splits, "train_size": train_size, "seed": seed}
+    plan = comparison_plan(data, methods=methods, numbers=numbers, **splits)
     n_rows = min(int(data.options.get("rows", len(dataset.y))), len(dataset.y))
     if n_rows < len(dataset.y):
         notes = (*notes, f"uses {n_rows:,} rows, drawn at random")
@@ -280,6 +305,19 @@ def compare(
         while len(records := results.records(plan.cells(), predictions=True)) < len(plan.cells()):
             run(plan, results, n_jobs=n_jobs, progress=progress)
     return Comparison(plan, dataset, tuple(notes), summary, tuple(records), metric, columns)
+
+
+def _suitable_metric(asked: PredictionMetric | None, numbers: bool, name: str) -> str:
+    """Return the name of the metric, or raise an error if it does not suit the target."""
+    if asked is None:
+        return default_metric(numbers=numbers)
+    if asked.of_numbers != numbers:
+        holds, known = ("numbers", NUMBER_METRICS) if numbers else ("classes", METRICS)
+        raise InvalidInputError(
+            f"The target of {name!r} holds {holds}, for which the metric must be one of "
+            f"{', '.join(known)}. Got {asked.name!r}."
+        )
+    return asked.name
 
 
 def _rows(data: Data) -> tuple[Dataset, Sequence[str], Mapping[str, str]]:

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from discernel.compare.compare import Comparison
-from discernel.compare.metrics import METRICS
+from discernel.compare.metrics import metrics_beside
 from discernel.compare.tables import Entry
+from discernel.rows.labelled import holds_numbers
 from discernel.rows.writing import csv_text
 from discernel.show.facts import Origin
 
@@ -28,7 +29,8 @@ def origin_of(found: Comparison, command: str = "") -> Origin:
         The command line that ran the comparison.
     """
     file = found.plan.datasets[0].file
-    classes, counts = np.unique(np.asarray(found.dataset.y), return_counts=True)
+    y = np.asarray(found.dataset.y)
+    classes, counts = np.unique(y[:0] if holds_numbers(y) else y, return_counts=True)
     return Origin(
         source=found.dataset.source if file else f"{found.dataset.name}, {found.dataset.source}",
         digest=str(file.get("digest", "")),
@@ -73,7 +75,7 @@ def comparison_json(found: Comparison, origin: Origin, conclusion: tuple[str, ..
             "seed": found.plan.splits.seed,
         },
         "methods": [
-            _numbers(entry) | {"values": [entry.values[i] for i in sorted(entry.values)]}
+            _numbers(entry, found) | {"values": [entry.values[i] for i in sorted(entry.values)]}
             for entry in found.ranking
         ],
         "importances": importances,
@@ -91,16 +93,16 @@ def comparison_csv(found: Comparison) -> str:
     found : Comparison
         The result of `compare`.
     """
-    rows = [_numbers(entry) for entry in found.ranking]
+    rows = [_numbers(entry, found) for entry in found.ranking]
     return csv_text(list(rows[0]), [list(_known(row).values()) for row in rows])
 
 
-def _numbers(entry: Entry) -> dict[str, Any]:
+def _numbers(entry: Entry, found: Comparison) -> dict[str, Any]:
     """Return the numbers of an entry by name; low and high bound the metric of the ranking."""
     interval = entry.interval
     return {
         "method": entry.method,
-        **{name: entry.means.get(name, math.nan) for name in METRICS},
+        **{name: entry.means.get(name, math.nan) for name in metrics_beside(found.table.metric)},
         "n_splits": len(entry.values),
         "n_failed": entry.n_failed,
         "low": math.nan if interval is None else interval.low,

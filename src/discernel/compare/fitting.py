@@ -16,13 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.model_selection import GridSearchCV, StratifiedKFold, train_test_split
-from sklearn.svm import SVC
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, train_test_split
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, SVR
 
 from discernel.arrays import FloatArray
 from discernel.compare.store import Result
 from discernel.compare.tasks import TrainTestSplit
-from discernel.estimators import KernelDiscriminant, MultipleKernelDiscriminant
+from discernel.estimators import (
+    KernelDiscriminant,
+    MultipleKernelDiscriminant,
+    MultipleKernelRidge,
+)
 from discernel.inspection.facts import given_names
 from discernel.inspection.source_weights import kernel_sources, sum_by
 from discernel.kernels import (
@@ -36,6 +42,8 @@ from discernel.learn.learn import DEFAULT_REGULARIZATIONS
 
 #: Most training rows, and most held-out rows, whose coordinates are stored for a figure.
 _DRAWN = 150
+#: Values of C that grids search.
+_COSTS = (0.1, 1.0, 10.0, 100.0)
 #: Kinds of scores, and the estimator methods that return them.
 _SCORES = {"scores": "decision_function", "probabilities": "predict_proba"}
 
@@ -68,7 +76,7 @@ def learner_kernels(views: Mapping[str, slice], criterion: str) -> Any:
 
 
 def fit_and_predict(estimator: Any, split: TrainTestSplit) -> Result:
-    """Fit a classifier and predict the held-out rows, with scores and probabilities if any."""
+    """Fit a method and predict the held-out rows, with scores and probabilities if any."""
     start = time.perf_counter()
     estimator.fit(split.X_train, split.y_train)
     fitted = time.perf_counter()
@@ -88,7 +96,9 @@ def fit_and_predict(estimator: Any, split: TrainTestSplit) -> Result:
     )
 
 
-def fit_learner(estimator: MultipleKernelDiscriminant, split: TrainTestSplit) -> Result:
+def fit_learner(
+    estimator: MultipleKernelDiscriminant | MultipleKernelRidge, split: TrainTestSplit
+) -> Result:
     """Fit a learned kernel and predict; the details are what a report shows of the kernel."""
     found = fit_and_predict(estimator, split)
     # Kernel names as given by the user: resolved widths differ from split to split.
@@ -114,7 +124,7 @@ def fit_learner(estimator: MultipleKernelDiscriminant, split: TrainTestSplit) ->
         details["sources"] = dict(zip(names, sources, strict=True))
     if estimator.kernels == "auto":
         details["feature_importances"] = _importances(estimator, split)
-    if split.is_first:
+    if split.is_first and isinstance(estimator, MultipleKernelDiscriminant):
         details["embedding"] = _embedding(estimator, split)
     return replace(
         found,
@@ -125,7 +135,9 @@ def fit_learner(estimator: MultipleKernelDiscriminant, split: TrainTestSplit) ->
     )
 
 
-def _importances(estimator: MultipleKernelDiscriminant, split: TrainTestSplit) -> dict[str, float]:
+def _importances(
+    estimator: MultipleKernelDiscriminant | MultipleKernelRidge, split: TrainTestSplit
+) -> dict[str, float]:
     """Return the importance of each column of the data set to the default.
 
     Only the default has importances here: for other fits they take about as long as the fit.
@@ -164,6 +176,13 @@ def discriminant(split: TrainTestSplit, options: dict[str, Any]) -> Result:
     return fit_learner(MultipleKernelDiscriminant(kernels, **options), rows)
 
 
+def kernel_ridge(split: TrainTestSplit, options: dict[str, Any]) -> Result:
+    """Fit a `MultipleKernelRidge`."""
+    kernels = learner_kernels(split.views, options.get("criterion", "auto"))
+    rows = split.as_read if kernels == "auto" else split
+    return fit_learner(MultipleKernelRidge(kernels, **options), rows)
+
+
 def single(split: TrainTestSplit, options: dict[str, Any]) -> Result:
     """Fit the kernel and λ with the best accuracy in five-fold cross-validation."""
     y, given = split.y_train, view_kernels(split.views)
@@ -196,9 +215,7 @@ def svc_grid(split: TrainTestSplit, options: dict[str, Any]) -> Result:
     time counts as fit time. Predicted classes remain those of the SVM.
     """
     X, y = split.X_train, split.y_train
-    median = RBF().resolve(X).parameters["width"]
-    widths = median * 2.0 ** np.linspace(-4, 4, int(options.get("n_widths", 10)))
-    grid = {"gamma": (1.0 / widths**2).tolist(), "C": options.get("C", [0.1, 1.0, 10.0, 100.0])}
+    grid = {"gamma": _gammas(X, options), "C": list(options.get("C", _COSTS))}
     search = GridSearchCV(SVC(), grid, cv=5)
     found = fit_and_predict(search, split)
     found.details.update(chosen={key: float(value) for key, value in search.best_params_.items()})
@@ -212,11 +229,36 @@ def svc_grid(split: TrainTestSplit, options: dict[str, Any]) -> Result:
     return replace(found, seconds_fit=seconds)
 
 
-# ---- classifiers with nothing to search --------------------------------------------------------
+def _gammas(X: FloatArray, options: Mapping[str, Any]) -> list[float]:
+    """Return the candidates for gamma = 1/width², around the median distance."""
+    median = RBF().resolve(X).parameters["width"]
+    widths = median * 2.0 ** np.linspace(-4, 4, int(options.get("n_widths", 10)))
+    found: list[float] = (1.0 / widths**2).tolist()
+    return found
 
 
-def classify(estimator: BaseEstimator, split: TrainTestSplit, options: dict[str, Any]) -> Result:
-    """Fit a clone of a classifier with given options and, if it has one, the split's seed."""
+def svr_grid(split: TrainTestSplit, options: dict[str, Any]) -> Result:
+    """Search widths and C of an RBF support vector regression by five-fold cross-validation.
+
+    The numbers are standardized for the fit.
+    """
+    grid = {
+        "regressor__gamma": _gammas(split.X_train, options),
+        "regressor__C": list(options.get("C", _COSTS)),
+    }
+    folds = KFold(5, shuffle=True, random_state=split.seed)
+    standardized = TransformedTargetRegressor(SVR(), transformer=StandardScaler())
+    search = GridSearchCV(standardized, grid, cv=folds)
+    found = fit_and_predict(search, split)
+    found.details.update(chosen={key: float(value) for key, value in search.best_params_.items()})
+    return found
+
+
+# ---- methods with nothing to search --------------------------------------------------------
+
+
+def plain_fit(estimator: BaseEstimator, split: TrainTestSplit, options: dict[str, Any]) -> Result:
+    """Fit a clone of an estimator with given options and, if it has one, the split's seed."""
     seed = {"random_state": split.seed} if "random_state" in estimator.get_params() else {}
     return fit_and_predict(clone(estimator).set_params(**seed | options), split)
 

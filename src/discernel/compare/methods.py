@@ -14,16 +14,32 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.dummy import DummyClassifier
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from sklearn.linear_model import LogisticRegression, RidgeCV
 
 from discernel.arrays import memory_limit
-from discernel.compare.fitting import PeerClassifier, classify, discriminant, single, svc_grid
+from discernel.compare.fitting import (
+    PeerClassifier,
+    discriminant,
+    kernel_ridge,
+    plain_fit,
+    single,
+    svc_grid,
+    svr_grid,
+)
 from discernel.compare.plan import Method, Plan
 from discernel.compare.store import Result
 from discernel.compare.tasks import TrainTestSplit
 from discernel.exceptions import InvalidInputError, unknown_choice
+from discernel.rows.labelled import holds_numbers
 
 #: Bytes per entry of a kernel matrix, times the number of copies while kernels are learned.
 _BYTES_PER_ENTRY = 8 * 3
@@ -81,7 +97,7 @@ def _peer(
     name: str, package: str, maker: str, slow_from: float = math.inf, /, **given: Any
 ) -> Entrant:
     """Return a classifier of another package; see `PeerClassifier`."""
-    run = partial(classify, PeerClassifier(package, maker, **given))
+    run = partial(plain_fit, PeerClassifier(package, maker, **given))
     return Entrant(name, name.lower(), run, slow_from=slow_from, package=package)
 
 
@@ -97,14 +113,14 @@ METHODS: tuple[Entrant, ...] = (
     _learner("plain average", "uniform", True),
     Entrant("single kernel", "single", single, slow_from=2_000, needs_two_rows=True),
     Entrant("SVC grid", "svc_grid", svc_grid, {"probabilities": True}, slow_from=10_000),
-    Entrant("forest", "forest", partial(classify, RandomForestClassifier(500))),
-    Entrant("boosting", "boosting", partial(classify, HistGradientBoostingClassifier())),
-    Entrant("logistic", "logistic", partial(classify, LogisticRegression(max_iter=10_000))),
+    Entrant("forest", "forest", partial(plain_fit, RandomForestClassifier(500))),
+    Entrant("boosting", "boosting", partial(plain_fit, HistGradientBoostingClassifier())),
+    Entrant("logistic", "logistic", partial(plain_fit, LogisticRegression(max_iter=10_000))),
     Entrant(
         "LDA",
         "lda",
         # Shrinkage, because the covariance may be singular.
-        partial(classify, LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")),
+        partial(plain_fit, LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")),
         is_default=False,
     ),
     _peer("LightGBM", "lightgbm", "LGBMClassifier", options={"n_jobs": 1, "verbose": -1}),
@@ -116,39 +132,70 @@ METHODS: tuple[Entrant, ...] = (
     _peer("RealMLP", "pytabkit", "RealMLP_TD_Classifier", 20_000, options=_ONE_THREAD),
     _peer("TabM", "pytabkit", "TabM_D_Classifier", 20_000, options=_ONE_THREAD),
     _peer("TabPFN", "tabpfn", "TabPFNClassifier", 5_000, options={"n_jobs": 1}),
-    Entrant("majority", "majority", partial(classify, DummyClassifier(strategy="prior"))),
+    Entrant("majority", "majority", partial(plain_fit, DummyClassifier(strategy="prior"))),
 )
-#: The methods that are compared by default.
-DEFAULT_METHODS: tuple[str, ...] = tuple(
-    method.name for method in METHODS if method.is_default and method.is_installed
+
+
+def _ridge(name: str, criterion: str) -> Entrant:
+    """Return a `MultipleKernelRidge` with a criterion."""
+    return Entrant(name, "kernel_ridge", kernel_ridge, {"criterion": criterion})
+
+
+#: All methods that predict numbers: learned kernels, then baselines.
+NUMBER_METHODS: tuple[Entrant, ...] = (
+    _ridge("discernel", "auto"),
+    _ridge("rkda", "rkda"),
+    _ridge("plain average", "uniform"),
+    Entrant("SVR grid", "svr_grid", svr_grid, slow_from=10_000),
+    Entrant(
+        "Gaussian process",
+        "gaussian_process",
+        partial(
+            plain_fit,
+            GaussianProcessRegressor(ConstantKernel() * RBF() + WhiteKernel(), normalize_y=True),
+        ),
+        slow_from=3_000,
+    ),
+    Entrant("forest", "forest_numbers", partial(plain_fit, RandomForestRegressor(500))),
+    Entrant("boosting", "boosting_numbers", partial(plain_fit, HistGradientBoostingRegressor())),
+    Entrant("ridge", "ridge", partial(plain_fit, RidgeCV(alphas=np.logspace(-3, 5, 17)))),
+    Entrant("mean", "mean", partial(plain_fit, DummyRegressor())),
+)
+#: The methods that are compared by default: of classes, and of numbers.
+DEFAULT_METHODS, DEFAULT_NUMBER_METHODS = (
+    tuple(method.name for method in methods if method.is_default and method.is_installed)
+    for methods in (METHODS, NUMBER_METHODS)
 )
 #: The function of each kind of method.
 KINDS: dict[str, Callable[[TrainTestSplit, dict[str, Any]], Result]] = {
-    method.kind: method.run for method in METHODS
+    method.kind: method.run for method in (*METHODS, *NUMBER_METHODS)
 }
 
 
-def find_method(name: str) -> Method:
+def find_method(name: str, *, numbers: bool = False) -> Method:
     """Return a method by its name, or raise an error that lists them.
 
     Parameters
     ----------
     name : str
         Name in upper or lower case, with hyphens or spaces; "auto" is discernel's default.
+    numbers : bool, default=False
+        Whether the method predicts numbers, not classes.
     """
+    methods = NUMBER_METHODS if numbers else METHODS
 
     def bare(name: str) -> str:
         """Return a name in lower case, with spaces."""
         return name.lower().replace("-", " ").replace("_", " ")
 
-    for method in METHODS:
+    for method in methods:
         if bare(method.name) == ("discernel" if bare(name) == "auto" else bare(name)):
             if not method.is_installed:
                 raise InvalidInputError(
                     f"{method.name} is not installed. Run: pip install {method.package}"
                 )
             return Method(method.name, method.kind, method.options)
-    raise unknown_choice("method", name, [method.name for method in METHODS])
+    raise unknown_choice("method", name, [method.name for method in methods])
 
 
 def method_name(kind: str, options: Mapping[str, Any]) -> str:
@@ -169,7 +216,7 @@ def method_name(kind: str, options: Mapping[str, Any]) -> str:
     >>> method_name("discriminant", {"criterion": "rkda", "regularization": 0.01})
     'discriminant, criterion rkda, regularization 0.01'
     """
-    for method in METHODS:
+    for method in (*METHODS, *NUMBER_METHODS):
         if method.kind == kind and dict(method.options) == dict(options):
             return method.name
     listed = (f"{key} {json.dumps(value, ensure_ascii=False)}" for key, value in options.items())
@@ -202,14 +249,15 @@ def without_unsuitable(
     named : bool
         Whether the methods were requested by name; slow methods are then kept.
     """
-    label, least = smallest_class(y, n_rows)
-    n_train = round(plan.splits.train_size * n_rows)
+    n_train, numbers = round(plan.splits.train_size * n_rows), holds_numbers(y)
+    label, least = ("", n_rows) if numbers else smallest_class(y, n_rows)
     # A stratified split may round the rows of a class down.
     in_training = math.floor(round(least * plan.splits.train_size, 6))
+    known = {each.name: each for each in (NUMBER_METHODS if numbers else METHODS)}
     reasons: dict[str, list[str]] = {}
     kept = []
     for method in plan.methods:
-        entrant = next(each for each in METHODS if each.name == method.name)
+        entrant = known[method.name]
         if entrant.needs_two_rows and in_training < 2:
             reason = f"needs two training rows of every class, and {label!r} has too few"
         elif not named and n_train >= entrant.slow_from:

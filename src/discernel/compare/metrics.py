@@ -35,8 +35,12 @@ class PredictionMetric:
         Whether larger values are better.
     in_percent : bool
         Whether values are displayed in percent.
-    most : float
-        Largest possible value; the smallest is 0.
+    most, least : float
+        Largest and smallest possible value.
+    form : str
+        Format of values that are not in percent.
+    of_numbers : bool
+        Whether it is a metric of predicted numbers, not of classes.
     """
 
     name: str
@@ -46,6 +50,9 @@ class PredictionMetric:
     higher_is_better: bool = True
     in_percent: bool = False
     most: float = 1.0
+    least: float = 0.0
+    form: str = "z.3f"
+    of_numbers: bool = False
 
     @property
     def sign(self) -> float:
@@ -61,14 +68,14 @@ class PredictionMetric:
         """Return a value as text, without its unit."""
         if math.isnan(value):
             return "–"
-        return f"{100.0 * value:z.1f}" if self.in_percent else f"{value:z.3f}"
+        return f"{100.0 * value:z.1f}" if self.in_percent else f"{value:{self.form}}"
 
     def show_with_unit(self, value: float) -> str:
         """Return a value as text, with its unit."""
         return self.show(value) + " %" * self.in_percent
 
 
-#: The metrics recorded for every cell, by name; the first ranks methods by default.
+#: The metrics of classes recorded for every cell, by name; the first ranks methods by default.
 METRICS: dict[str, PredictionMetric] = {
     metric.name: metric
     for metric in (
@@ -117,6 +124,46 @@ METRICS: dict[str, PredictionMetric] = {
 }
 
 
+#: The metrics of predicted numbers; the first ranks methods by default.
+NUMBER_METRICS: dict[str, PredictionMetric] = {
+    metric.name: metric
+    for metric in (
+        PredictionMetric(
+            "r2",
+            "R²",
+            "R²",
+            "1 minus the squared error of held-out rows, relative to that of predicting their "
+            "mean: 1 is perfect, 0 no better than the mean.",
+            least=-math.inf,
+            of_numbers=True,
+        ),
+        PredictionMetric(
+            "rmse",
+            "root mean squared error",
+            "RMSE",
+            "The root of the mean squared error of held-out rows, in units of the target; lower is "
+            "better.",
+            higher_is_better=False,
+            most=math.inf,
+            form=".4g",
+            of_numbers=True,
+        ),
+    )
+}
+#: All metrics.
+ALL_METRICS = METRICS | NUMBER_METRICS
+
+
+def metrics_beside(metric: PredictionMetric) -> dict[str, PredictionMetric]:
+    """Return the metrics of classes or of numbers, as the given one."""
+    return NUMBER_METRICS if metric.of_numbers else METRICS
+
+
+def default_metric(*, numbers: bool) -> str:
+    """Return the name of the metric that ranks methods by default."""
+    return next(iter(NUMBER_METRICS if numbers else METRICS))
+
+
 def find_metric(name: str) -> PredictionMetric:
     """Return a metric by its name, or raise an error that lists them.
 
@@ -131,9 +178,9 @@ def find_metric(name: str) -> PredictionMetric:
     >>> find_metric("log-loss").higher_is_better
     False
     """
-    found = METRICS.get(name.lower().replace("-", "_").replace(" ", "_"))
+    found = ALL_METRICS.get(name.lower().replace("-", "_").replace(" ", "_"))
     if found is None:
-        raise unknown_choice("metric", name, list(METRICS))
+        raise unknown_choice("metric", name, list(ALL_METRICS))
     return found
 
 
@@ -189,6 +236,26 @@ def measure(
         squares = ((probabilities - truth) ** 2).sum(axis=1) + (1.0 - truth.sum(axis=1))
         found["brier"] = float(squares.mean() / (2.0 if two else 1.0))  # as in scikit-learn
     return found
+
+
+def measure_numbers(y_true: FloatArray, y_pred: FloatArray) -> dict[str, float]:
+    """Return every metric of predicted numbers, by name.
+
+    Parameters
+    ----------
+    y_true, y_pred : ndarray of shape (n_rows,)
+        True and predicted numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> measure_numbers(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 4.0]))["r2"]
+    0.5
+    """
+    squares = float(np.mean((np.asarray(y_true) - np.asarray(y_pred)) ** 2))
+    variance = float(np.var(y_true))
+    found = {"rmse": math.sqrt(squares)}
+    return {"r2": 1.0 - squares / variance, **found} if variance > 0 else found
 
 
 def _area(y_true: NDArray[Any], scores: FloatArray, classes: NDArray[Any]) -> float | None:

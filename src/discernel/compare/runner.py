@@ -19,12 +19,13 @@ from threadpoolctl import ThreadpoolController
 
 from discernel.compare.machine import THREADS, PeakMemory, machine
 from discernel.compare.methods import KINDS
-from discernel.compare.metrics import measure
+from discernel.compare.metrics import measure, measure_numbers
 from discernel.compare.plan import Cell, Plan, plain
 from discernel.compare.progress import Bar, progress_bar
 from discernel.compare.store import Result, Store
 from discernel.compare.tasks import TrainTestSplit, load_split
 from discernel.exceptions import DiscernelError, InvalidInputError, unknown_choice
+from discernel.rows.labelled import holds_numbers
 
 #: Seconds between two checks for results of other processes.
 _POLL = 0.2
@@ -277,13 +278,16 @@ def _result(found: Result, split: TrainTestSplit, peak: int | None) -> Result:
     """Return a result as plain data, with its metrics and the predictions to be stored."""
     given = found.predictions
     scores, probabilities = given.get("scores"), given.get("probabilities")
-    metrics = measure(
-        split.y_test,
-        given["y_pred"],
-        classes=np.unique(split.y_train),
-        scores=scores,
-        probabilities=probabilities,
-    )
+    if holds_numbers(split.y_test):
+        metrics = measure_numbers(split.y_test, given["y_pred"])
+    else:
+        metrics = measure(
+            split.y_test,
+            given["y_pred"],
+            classes=np.unique(split.y_train),
+            scores=scores,
+            probabilities=probabilities,
+        )
     predictions = {"y_true": split.y_test, "y_pred": given["y_pred"]}
     if scores is not None:
         predictions["scores"] = scores.astype(np.float32)

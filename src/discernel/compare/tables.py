@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from discernel.arrays import FloatArray
-from discernel.compare.metrics import METRICS, PredictionMetric, find_metric
+from discernel.compare.metrics import ALL_METRICS, METRICS, PredictionMetric, find_metric
 from discernel.compare.statistics import (
     ALPHA,
     Difference,
@@ -229,7 +229,7 @@ def summarize(records: Iterable[Record], metric: str = "accuracy") -> ResultTabl
     records : iterable of Record
         Records from `Store.records`, including failures.
     metric : str, default="accuracy"
-        A name from `discernel.compare.metrics.METRICS`.
+        A name from `discernel.compare.metrics.ALL_METRICS`.
 
     Returns
     -------
@@ -420,7 +420,7 @@ def _entry(
 ) -> Entry:
     """Return the summary of one method on one data set, before it is compared with others."""
     results = {r.cell.repetition: r.result for r in records if r.result.error is None}
-    known = {name: _values(results, each) for name, each in METRICS.items()}
+    known = {name: _values(results, each) for name, each in ALL_METRICS.items()}
     values, done = known[metric.name], results.values()
     return Entry(
         *place,
@@ -450,7 +450,7 @@ def _values(results: Mapping[int, Result], metric: PredictionMetric) -> dict[int
 def _interval(values: Mapping[int, float], ratio: float, metric: PredictionMetric) -> Interval:
     """Return the corrected interval, clipped to the range of the metric."""
     found = corrected_interval(list(values.values()), ratio)
-    low, high = np.clip([found.low, found.high], 0.0, metric.most).tolist()
+    low, high = np.clip([found.low, found.high], metric.least, metric.most).tolist()
     return replace(found, low=low, high=high)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.model_selection import StratifiedKFold, train_test_split
+from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from discernel.compare.plan import Cell, Data
@@ -20,6 +20,7 @@ from discernel.exceptions import InvalidInputError, LeftOutColumnWarning, unknow
 from discernel.rows.cells import is_plain
 from discernel.rows.datasets import Dataset, load
 from discernel.rows.encoder import TableEncoder
+from discernel.rows.labelled import holds_numbers, open_file
 
 _SCALERS = {
     "standard": StandardScaler(),
@@ -74,8 +75,6 @@ def read(data: Data) -> Dataset:
     """Return the data set of a plan, or raise an error."""
     if not data.file:
         return _load(data.name)
-    from discernel.rows.labelled import open_file
-
     return open_file(name=data.name, **data.file).dataset
 
 
@@ -102,7 +101,8 @@ def draw_rows(rows: NDArray[np.intp], y: NDArray[Any], data: Data) -> NDArray[np
     n = data.options.get("rows", len(rows))
     if n >= len(rows):
         return rows
-    drawn, _ = train_test_split(rows, train_size=int(n), random_state=0, stratify=y[rows])
+    strata = None if holds_numbers(y) else y[rows]
+    drawn, _ = train_test_split(rows, train_size=int(n), random_state=0, stratify=strata)
     return np.asarray(drawn)
 
 
@@ -178,7 +178,8 @@ def split_rows(
         return rows[donor[rows]], rows[~donor[rows]]
     if splits.folds is not None:
         turn, fold = divmod(repetition, splits.folds)
-        folds = StratifiedKFold(splits.folds, shuffle=True, random_state=splits.seed + turn)
+        make = KFold if holds_numbers(y) else StratifiedKFold
+        folds = make(splits.folds, shuffle=True, random_state=splits.seed + turn)
         train, test = list(folds.split(rows, y[rows]))[fold]
         return rows[train], rows[test]
     size = splits.train_size
@@ -186,6 +187,6 @@ def split_rows(
         rows,
         train_size=int(size) if size >= 1 else size,
         random_state=splits.seed + repetition,
-        stratify=y[rows] if splits.stratify else None,
+        stratify=y[rows] if splits.stratify and not holds_numbers(y) else None,
     )
     return train, test

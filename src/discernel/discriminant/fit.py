@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,8 +54,8 @@ class HeldOutScores:
     scores : ndarray of shape (n_rows, n_classes - 1) or None
         The scores; None: leave-one-out scores are held-out scores, because the kernel was learned
         without the labels of these rows.
-    target : ClassTarget or None
-        The classes of the rows; None: those that training rows have.
+    target : Target or None
+        The classes, or the numbers, of the rows; None: those that training rows have.
     where : str
         How they were predicted, in words.
     logistic : KernelLogistic or None
@@ -64,7 +64,7 @@ class HeldOutScores:
 
     rows: NDArray[np.intp] | None = None
     scores: FloatArray | None = None
-    target: ClassTarget | None = None
+    target: Any = None
     where: str = "leave-one-out"
     logistic: KernelLogistic | None = None
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import wraps
 from operator import attrgetter
-from typing import Any, ClassVar, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -26,7 +26,7 @@ from discernel.arrays import (
     on_host,
 )
 from discernel.bank import BankChoice
-from discernel.exceptions import InvalidInputError, is_word
+from discernel.exceptions import InvalidInputError, check_number, is_word
 from discernel.kernels.make import get_settings, with_settings
 from discernel.learn import Request, make_request
 from discernel.learn.rows import Learning, learn_rows, rows_vary
@@ -41,6 +41,9 @@ from discernel.model import Model
 from discernel.plan import parse_duration
 from discernel.rows.chunks import Chunk, errors_with_origin
 from discernel.rows.sources import Source
+
+if TYPE_CHECKING:
+    from discernel.learn.chunks import StreamLearner
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -83,7 +86,7 @@ class BaseKernelEstimator(BaseEstimator):
     _approximable: ClassVar[bool] = True
     #: Whether kernels are learned again without each fold, for held-out scores.
     _holds_out: ClassVar[bool] = False
-    #: Whether the estimator can be fitted to rows in chunks, by sums of features.
+    #: Whether rows in chunks can be fitted, by sums of features.
     _sums: ClassVar[bool] = False
     #: Options of `check_training` for the check of y.
     _y_checks: ClassVar[Mapping[str, Any]] = {}
@@ -109,6 +112,7 @@ class BaseKernelEstimator(BaseEstimator):
     forecast_ = view("facts.forecast", "The expected time and memory of the fit, or None.")
     plan_ = view("facts.plan", "How the fit was computed, and why.")
     metric_ = view("facts.metric", "The learned column scales.", optional=True)
+    streamed_ = view("facts.streamed", "Sizes of a fit to rows in chunks.", optional=True)
     low_rank_loss_ = view("facts.low_rank_loss", "The loss of bank='lowrank', or None.")
 
     def __init__(
@@ -238,13 +242,13 @@ class BaseKernelEstimator(BaseEstimator):
             The fit.
         """
         if self._sums and isinstance(X, Source):
-            return run.stream_learner().fit(X)
+            return self._stream_learner(run).fit(X)
         training = check_training(self, X, y, sample_weight, groups, **self._y_checks)
         target, *known = self._make_target(training, run.request)
         with run.planned_stage(training) as stage:
             if stage.sums and rows_vary(training.X, training.reader.kernels, run.tables):
                 del training, target, known  # read again, chunk by chunk
-                return run.stream_learner().fit_rows(X, y, sample_weight, groups, planned=True)
+                return self._stream_learner(run).fit_rows(X, y, sample_weight, groups, planned=True)
             return self._make_model(learn_rows(run, training, target), *known)
 
     def _refuse_groups(self, groups: Any) -> None:
@@ -279,12 +283,57 @@ class BaseKernelEstimator(BaseEstimator):
         self, X: Any, y: Any, sample_weight: Any, groups: Any, bank: BankChoice
     ) -> tuple[Any, ...]:
         """Return rows, labels, weights and groups in memory, or a `Source` with all of them."""
-        return X, y, sample_weight, groups
+        given = y, sample_weight, groups
+        if not self._sums:
+            return X, *given
+        if isinstance(X, Source) and any(each is not None for each in given):
+            raise InvalidInputError(
+                "A source of rows in chunks contains labels, weights and groups. Got them as "
+                "arguments of fit; pass them, or the names of their columns, to open_rows."
+            )
+        if not is_dask(X):
+            return X, *given
+        from discernel.rows.open import open_rows
+
+        source = open_rows(X, y, weights=sample_weight, groups=groups)
+        if bank.kind != "distributed":
+            return source, None, None, None
+        from discernel.rows.dask import load_chunks
+
+        return load_chunks(source)  # every worker gets all rows
 
     def _survey_rows(self, X: Any, run: FitRun) -> Any:
         """Return the survey of rows in chunks; None for rows in memory."""
         in_chunks = self._sums and isinstance(X, Source)
-        return run.stream_learner().survey(X) if in_chunks else None
+        return self._stream_learner(run).survey(X) if in_chunks else None
+
+    def _stream_learner(self, run: FitRun, **options: Any) -> StreamLearner:
+        """Return the learner of rows in chunks, whose modules are imported on first use."""
+        raise NotImplementedError
+
+    def _add_rows(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, forget: float, **options: Any
+    ) -> Self:
+        """Add rows to the model, for `partial_fit`.
+
+        Parameters
+        ----------
+        X, y, sample_weight, groups : array-like
+            Rows, labels or numbers, weights and groups.
+        forget : float
+            Factor for the weights of all rows of earlier calls.
+        **options
+            Further attributes of the class that fits rows in chunks.
+        """
+        forget = check_number("parameter forget", forget, positive=True, most=1.0)
+        given = X, y, sample_weight, groups
+        check_given(*given)
+        X, y, sample_weight, groups = map(on_host, given)
+        known = self.model_ if "model_" in vars(self) else None
+        run = FitRun(self, None if known is None else known.device)
+        learner = self._stream_learner(run, **options)
+        self.model_ = learner.add_rows(known, X, y, sample_weight, groups, forget)
+        return self
 
     def _when_fitting(self) -> dict[str, str]:
         """Return the advice in errors of a device during a fit."""

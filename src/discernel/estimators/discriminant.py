@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from discernel.arrays import FloatArray, check_given, is_dask, on_host
-from discernel.bank import BankChoice
+from discernel.arrays import FloatArray, check_given, on_host
 from discernel.criteria import takes_two_classes
 from discernel.discriminant import (
     ClassHead,
@@ -21,14 +20,16 @@ from discernel.discriminant import (
     fit_discriminant,
 )
 from discernel.estimators.base import BaseKernelEstimator, by_chunks, score_any, view
-from discernel.exceptions import InvalidInputError, check_number, is_count, is_word, unknown_choice
+from discernel.exceptions import InvalidInputError, is_count, is_word, unknown_choice
 from discernel.learn import Request, make_request
 from discernel.learn.rows import PRIOR_REQUEST, Learning
 from discernel.learn.stages import FitRun
 from discernel.learn.training import TrainingRows
 from discernel.model import Model
-from discernel.rows.sources import Source
 from discernel.targets import ClassTarget
+
+if TYPE_CHECKING:
+    from discernel.learn.chunks import StreamLearner
 
 
 class BaseKernelDiscriminant(
@@ -55,7 +56,6 @@ class BaseKernelDiscriminant(
     explained_variance_ratio_ = view(
         "head.explained", "The share of between-class variance along each component."
     )
-    streamed_ = view("facts.streamed", "Sizes of a fit to rows in chunks.", optional=True)
     _n_features_out = view("head.n_components", "The number of columns of `transform`.")
 
     score = score_any(ClassifierMixin.score)
@@ -148,26 +148,10 @@ class BaseKernelDiscriminant(
         expected = model.head.expected
         return None if expected is None else float(expected.log_loss)
 
-    def _open_rows(
-        self, X: Any, y: Any, sample_weight: Any, groups: Any, bank: BankChoice
-    ) -> tuple[Any, ...]:
-        """Return rows, labels, weights and groups in memory, or a `Source` with all of them."""
-        given = y, sample_weight, groups
-        if isinstance(X, Source) and any(each is not None for each in given):
-            raise InvalidInputError(
-                "A source of rows in chunks contains labels, weights and groups. Got them as "
-                "arguments of fit; pass them, or the names of their columns, to open_rows."
-            )
-        if not is_dask(X):
-            return X, y, sample_weight, groups
-        from discernel.rows.open import open_rows
+    def _stream_learner(self, run: FitRun, **options: Any) -> StreamLearner:
+        from discernel.learn.class_chunks import ClassStreamLearner
 
-        source = open_rows(X, y, weights=sample_weight, groups=groups)
-        if bank.kind != "distributed":
-            return source, None, None, None
-        from discernel.rows.dask import load_chunks
-
-        return load_chunks(source)  # every worker gets all rows
+        return ClassStreamLearner(self, run, **options)
 
     def partial_fit(
         self,
@@ -210,20 +194,14 @@ class BaseKernelDiscriminant(
         self
             Fitted.
         """
-        forget = check_number("parameter forget", forget, positive=True, most=1.0)
         if isinstance(self.class_weight, str):
             raise InvalidInputError(
                 f"class_weight={self.class_weight!r} depends on all rows, which partial_fit does "
                 "not know. Give a dictionary of class to number."
             )
-        given = X, y, classes, sample_weight, groups
-        check_given(*given)
-        X, y, classes, sample_weight, groups = map(on_host, given)
-        known = self.model_ if "model_" in vars(self) else None
-        device = None if known is None else known.device
-        learner = FitRun(self, device).stream_learner()
-        self.model_ = learner.add_rows(known, X, y, sample_weight, groups, classes, forget)
-        return self
+        check_given(classes)
+        classes = on_host(classes)
+        return self._add_rows(X, y, sample_weight, groups, forget, classes=classes)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

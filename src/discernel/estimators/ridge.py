@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
-from discernel.arrays import FloatArray
+from discernel.arrays import FloatArray, is_dask
 from discernel.criteria import KernelLeastSquares
 from discernel.discriminant import (
     Head,
@@ -19,14 +19,24 @@ from discernel.discriminant import (
     Spread,
     check_coverage,
 )
-from discernel.estimators.base import BaseKernelEstimator, like_input, score_any, view
+from discernel.estimators.base import (
+    BaseKernelEstimator,
+    by_chunks,
+    like_input,
+    score_any,
+    view,
+)
 from discernel.exceptions import InvalidInputError
 from discernel.learn import Request
 from discernel.learn.rows import Learning
+from discernel.learn.stages import FitRun
 from discernel.learn.training import TrainingRows
 from discernel.model import Model
 from discernel.model.importances import squared_losses
 from discernel.targets import RegressionTarget
+
+if TYPE_CHECKING:
+    from discernel.learn.chunks import StreamLearner
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +46,7 @@ class NumberHead(Head):
     Attributes
     ----------
     leave_one_out : ndarray of shape (n_samples, n_targets)
-        The leave-one-out prediction for each training row.
+        The leave-one-out prediction for each training row, or for rows of a sample.
     has_columns : bool
         Whether y, and therefore predictions, have two dimensions.
     held_out : HeldOutNumbers or None
@@ -130,11 +140,16 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
         The intercept.
     leave_one_out_ : ndarray of the shape of y
         The leave-one-out prediction for each training row, with the kernel of all rows; with
-        groups, the prediction by the fit without its group.
+        groups, the prediction by the fit without its group. After a fit to rows in chunks or
+        `partial_fit`, for rows of a random sample.
     expected_ : NumberExpectation
         The errors to expect on new rows: R² and root mean squared error with intervals, and the
         rows they were estimated on. Kernel, λ and fit of each of these rows are without its target,
         as in `MultipleKernelDiscriminant`.
+    streamed_ : Streamed
+        After a fit to rows in chunks or `partial_fit`: the number of rows, of sampled rows and of
+        landmarks, and the share of the kernel's variance that the landmarks capture. ``bank_`` is
+        then ``"stream"``.
     feature_importances_, feature_importances_std_ : ndarray of shape (n_features,)
         Increase of the squared error of held-out training rows when the cells of a column come
         from other rows, as in `MultipleKernelDiscriminant`.
@@ -157,10 +172,80 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
     }
 
     _holds_out: ClassVar[bool] = True
+    _sums: ClassVar[bool] = True
 
     expected_ = view("head.expected", "The errors to expect on new rows.")
 
     score = score_any(RegressorMixin.score)
+
+    # ---- fitting -----------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Learn the kernel and its ridge regression.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), Dask collection or Source
+            Training rows, as in `MultipleKernelDiscriminant`. A `Source` of `open_rows` is read
+            twice, one chunk at a time: the kernel is learned on a random sample of some thousands
+            of rows, the regression on all rows, with kernels at landmarks.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Numbers. Omit them for a `Source`, which contains them; for a Dask DataFrame this may
+            be the name of a column.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows, at least 0; rows of weight 0 are ignored. Weights are relative:
+            their scale changes nothing.
+        groups : array-like of shape (n_samples,), optional
+            The groups of the rows, which are held out together, as in
+            `MultipleKernelDiscriminant`.
+
+        Returns
+        -------
+        self
+            Fitted.
+        """
+        return super().fit(X, y, sample_weight, groups)
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        *,
+        forget: float = 1.0,
+    ) -> Self:
+        """Add rows to the model.
+
+        The first call learns the kernel and draws the landmarks from its rows alone, so pass some
+        thousands; after `fit` with a `Source` the kernel is kept. Each further call adds rows to
+        sums, and the regression is that of one fit to all rows so far. A call takes some seconds
+        with 1,500 landmarks, whatever the number of rows, so pass many rows at a time.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Their numbers, with the same number of targets in every call.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows.
+        groups : array-like of shape (n_samples,), optional
+            Groups of the rows, in every call or in none.
+        forget : float, default=1.0
+            Factor for the weights of all rows of earlier calls, above 0 and at most 1.
+
+        Returns
+        -------
+        self
+            Fitted.
+        """
+        return self._add_rows(X, y, sample_weight, groups, forget)
+
+    def _stream_learner(self, run: FitRun, **options: Any) -> StreamLearner:
+        from discernel.learn.number_chunks import NumberStreamLearner
+
+        return NumberStreamLearner(self, run, **options)
 
     def _make_target(self, training: TrainingRows, request: Request) -> tuple[Any, ...]:
         """Return the target, and y as numbers."""
@@ -205,6 +290,12 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
         known = HeldOutNumbers(*numbers, weights, held_out.where, codes)
         return NumberHead(fit.leave_one_out, has_columns, known, spread)
 
+    def _make_stream_head(
+        self, leave_one_out: FloatArray, held_out: HeldOutNumbers | None, *, has_columns: bool
+    ) -> NumberHead:
+        """Return the head of a fit to rows in chunks; all rows have the same spread."""
+        return NumberHead(leave_one_out, has_columns, held_out)
+
     def _held_out_loss(self, model: Model) -> float | None:
         """Return the held-out squared error of a model, in units of the variance."""
         expected = model.head.expected
@@ -226,16 +317,23 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
         """The leave-one-out prediction for each training row."""
         return self.model_.head.shaped(self.model_.head.leave_one_out)  # type: ignore[no-any-return]
 
-    @like_input
+    # ---- prediction --------------------------------------------------------------------------
+
+    def _result_of(self, method: str) -> tuple[int | None, Any]:
+        """Return the number of columns of a method's result, None if it is 1d, and its dtype."""
+        model = self.model_
+        return len(model.intercept) if model.head.has_columns else None, np.float64
+
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Return the prediction for each row.
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
-            New rows.
+        X : array-like of shape (n_rows, n_features), Dask collection or Source
+            New rows. For a `Source` an iterator over the results of its chunks is returned, for
+            a Dask collection a Dask array with the same partitions.
         return_std : bool, default=False
-            Whether to return standard deviations too.
+            Whether to return standard deviations too; not for a Dask collection.
 
         Returns
         -------
@@ -254,6 +352,15 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
         their standard deviations, have the mean square 1. So it is measured, not that of a Gaussian
         process, and does not grow far from all training rows.
         """
+        if return_std and is_dask(X):
+            raise InvalidInputError(
+                "Standard deviations are for rows in memory, or a Source of chunks. Got a Dask "
+                "collection. Call predict(open_rows(X), return_std=True), or pass partitions."
+            )
+        return self._predict(X, return_std)
+
+    @by_chunks
+    def _predict(self, X: Any, return_std: bool) -> Any:
         model = self.model_
         if not return_std:
             return model.head.shaped(model.scores(X))

@@ -5,17 +5,19 @@ ends with ``.npz``. With ``scorer.py`` and ``scorer.npz``::
 
     import scorer
 
-    scorer.predict(rows)        # a label per row
+    scorer.predict(rows)        # a label or number per row
     scorer.predict_proba(rows)  # a probability per row and class
     scorer.classes()            # the classes, in the order of those columns
+
+A model of numbers has only ``predict``.
 
 Rows are an array, a dataframe, a dictionary of columns, or a list of dictionaries, one per row.
 Missing cells are None or NaN, if the model accepts missing cells.
 
 The scores of a row x are f(x) = Σ_j c_j k(x, z_j) + b, with stored rows z_j and a kernel k that is
-a sum of products. Log-probabilities of the classes are a linear function of f(x), up to
-normalization. The ``.npz`` file contains this computation as a sequence of NumPy functions, the
-steps.
+a sum of products. Predicted numbers are these scores; log-probabilities of classes are a linear
+function of f(x), up to normalization. The ``.npz`` file contains this computation as a sequence of
+NumPy functions, the steps.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 #: Version of the ``.npz`` format, increased with every change.
-FORMAT = 3
+FORMAT = 4
 #: Largest absolute value of a number; sums of squares stay finite.
 LARGEST = 1e150
 #: Texts that mean a missing cell.
@@ -47,18 +49,26 @@ _LEAST = -690.0
 
 
 def predict(X: Any) -> NDArray[Any]:
-    """Return the label of each row."""
+    """Return the label of each row, or its predicted numbers."""
     return _beside().predict(X)
 
 
 def predict_proba(X: Any) -> Floats:
     """Return the probability of each class, one row per row and one column per class."""
-    return _beside().predict_proba(X)
+    return _classifier().predict_proba(X)
 
 
 def classes() -> NDArray[Any]:
     """Return the classes, in the order of the columns of `predict_proba`."""
-    return _beside().classes
+    return _classifier().classes
+
+
+def _classifier() -> ClassScorer:
+    """Return the model beside this file, or raise an error if it predicts numbers."""
+    found = _beside()
+    if not isinstance(found, ClassScorer):
+        raise TypeError("This model predicts numbers and has no classes. Call predict(rows).")
+    return found
 
 
 @lru_cache(maxsize=1)
@@ -349,43 +359,31 @@ class Scorer:
 
     Attributes
     ----------
-    classes : ndarray of shape (n_classes,)
-        The labels.
     names : sequence of str
         Names of the columns of a table.
     columns : sequence of InputColumn
         Columns that the model uses.
     needed : ndarray of int
         Positions of columns without missing cells.
-    logs : Computation
-        Computation of log-probabilities from these columns, up to a constant per row.
-    offsets : ndarray of shape (n_classes,)
-        Offsets of log-probabilities before the largest is taken, from costs or a threshold.
+    scores : Computation
+        Computation of the scores from these columns.
     """
 
-    classes: NDArray[Any]
     names: Sequence[str]
     columns: Sequence[InputColumn]
     needed: NDArray[np.int64]
-    logs: Computation
-    offsets: Floats
+    scores: Computation
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the label of each row."""
-        return np.asarray(self.classes[(self._logs(X) + self.offsets).argmax(axis=1)])
+        """Return the prediction for each row."""
+        raise NotImplementedError
 
-    def predict_proba(self, X: Any) -> Floats:
-        """Return the probability of each class, one row per row and one column per class."""
-        logs = self._logs(X)
-        shares = np.exp(logs - logs.max(axis=1, keepdims=True))
-        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
-
-    def _logs(self, X: Any) -> Floats:
-        """Return log-probabilities up to a constant per row, computed in blocks of rows."""
-        rows = self.features(X)
-        size = max(1, _BLOCK // max(step.width for step in self.logs.steps))
-        parts = [self.logs(rows[i : i + size]) for i in range(0, len(rows), size)]
-        return np.concatenate([np.empty((0, len(self.classes))), *parts])
+    def _scores(self, X: Any) -> Floats:
+        """Return the scores of rows, computed in blocks of rows."""
+        rows, steps = self.features(X), self.scores.steps
+        size = max(1, _BLOCK // max(step.width for step in steps))
+        parts = [self.scores(rows[i : i + size]) for i in range(0, len(rows), size)]
+        return np.concatenate([np.empty((0, steps[-1].width)), *parts])
 
     def features(self, X: Any) -> Floats:
         """Return the columns that the model uses, as numbers."""
@@ -416,7 +414,7 @@ class Scorer:
                 return stored[described["array"]]
             if "class" not in described:
                 return described
-            made = {each.__name__: each for each in (Step, Computation, InputColumn, Scorer)}
+            made = {each.__name__: each for each in (Step, Computation, InputColumn, *MODELS)}
             return made[described.pop("class")](**described)
 
         plan = str(stored["plan"])
@@ -427,3 +425,51 @@ class Scorer:
             )
         model: Scorer = json.loads(plan, object_hook=decode)["model"]
         return model
+
+
+@dataclass(frozen=True)
+class ClassScorer(Scorer):
+    """A classifier. Its scores are log-probabilities, up to a constant per row.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_classes,)
+        The labels.
+    offsets : ndarray of shape (n_classes,)
+        Offsets of log-probabilities before the largest is taken, from costs or a threshold.
+    """
+
+    classes: NDArray[Any]
+    offsets: Floats
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the label of each row."""
+        return np.asarray(self.classes[(self._scores(X) + self.offsets).argmax(axis=1)])
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probability of each class, one row per row and one column per class."""
+        logs = self._scores(X)
+        shares = np.exp(logs - logs.max(axis=1, keepdims=True))
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+
+@dataclass(frozen=True)
+class NumberScorer(Scorer):
+    """A model of numbers. Its scores are the predictions.
+
+    Attributes
+    ----------
+    has_columns : bool
+        Whether predictions have one column per target; else they have one dimension.
+    """
+
+    has_columns: bool
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the predicted number of each row, or one column per target."""
+        scores = self._scores(X)
+        return scores if self.has_columns else scores[:, 0]
+
+
+#: The kinds of models that a file may contain.
+MODELS = (ClassScorer, NumberScorer)

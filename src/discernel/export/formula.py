@@ -12,9 +12,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from discernel.arrays import FloatArray, as_dense, as_rows, is_sparse
-from discernel.estimators import KernelDiscriminant, MultipleKernelDiscriminant
+from discernel.estimators import (
+    KernelDiscriminant,
+    MultipleKernelDiscriminant,
+    MultipleKernelRidge,
+)
 from discernel.exceptions import InvalidInputError
-from discernel.export._scorer import InputColumn, Scorer
+from discernel.export._scorer import ClassScorer, InputColumn, NumberScorer, Scorer
 from discernel.export.record import Recorded, Recorder
 from discernel.inspection.explained import pipeline_steps
 from discernel.kernels import Kernel
@@ -25,20 +29,21 @@ from discernel.model.parts import score_parts
 from discernel.rows.encoder import TableEncoder
 
 #: Estimators that can be exported.
-EXPORTED = (KernelDiscriminant, MultipleKernelDiscriminant)
+EXPORTED = (KernelDiscriminant, MultipleKernelDiscriminant, MultipleKernelRidge)
 #: Largest size in bytes of sparse rows that are converted to dense.
 _MOST_BYTES = 2**30
 
 
 def final_estimator(model: Any) -> tuple[Any, list[Any]]:
-    """Return the classifier of a fitted model or pipeline, and the steps before it."""
+    """Return the estimator of a fitted model or pipeline, and the steps before it."""
     *before, clf = pipeline_steps(model)
     if type(clf) not in EXPORTED:
         raise InvalidInputError(
-            "A model can be exported if it is a KernelDiscriminant, a MultipleKernelDiscriminant "
-            f"or a Pipeline that ends with one. Got {type(clf).__name__}."
+            "A model can be exported if it is a KernelDiscriminant, a MultipleKernelDiscriminant, "
+            "a MultipleKernelRidge or a Pipeline that ends with one. Got "
+            f"{type(clf).__name__}."
         )
-    check_is_fitted(clf, "discriminant_")
+    check_is_fitted(clf, "model_")
     return clf, [step for step in before if step is not None and step != "passthrough"]
 
 
@@ -47,8 +52,8 @@ def numpy_scorer(clf: Any, *, names: Sequence[str] | None = None) -> Scorer:
 
     Parameters
     ----------
-    clf : KernelDiscriminant, MultipleKernelDiscriminant or Pipeline
-        Fitted. A pipeline may contain a `StandardScaler` before the classifier. Kernels must be
+    clf : KernelDiscriminant, MultipleKernelDiscriminant, MultipleKernelRidge or Pipeline
+        Fitted. A pipeline may contain a `StandardScaler` before the estimator. Kernels must be
         RBF, Laplace, Exponential, Linear, Polynomial or Cosine, or sums, products and powers of
         these.
     names : sequence of str, optional
@@ -58,8 +63,9 @@ def numpy_scorer(clf: Any, *, names: Sequence[str] | None = None) -> Scorer:
     Returns
     -------
     Scorer
-        Object with ``predict`` and ``predict_proba``. Rows are an array, a DataFrame, a dictionary
-        of columns or a list of dictionaries; missing cells of tables are None or NaN.
+        Object with ``predict`` and, for classes, ``predict_proba``. Rows are an array, a
+        DataFrame, a dictionary of columns or a list of dictionaries; missing cells of tables are
+        None or NaN.
 
     Examples
     --------
@@ -76,25 +82,26 @@ def numpy_scorer(clf: Any, *, names: Sequence[str] | None = None) -> Scorer:
     xp = Recorder(len(columns))
     (used,) = xp.given
     rows = _features(model, used, _scaling(before, columns), xp)
-    logs = xp.computation(_log_probabilities(model, rows, xp))
-    offsets = model.head.decision.offsets
-    return Scorer(_labels(learner.classes_), taken, columns, _needed(model), logs, offsets)
+    scores, head, known = _scores(model, rows, xp), model.head, (taken, columns, _needed(model))
+    if model.classes is None:
+        return NumberScorer(*known, xp.computation(scores), head.has_columns)
+    slope, bias = head.discriminant.linear
+    logs = xp.computation(xp.matmul(scores, slope) + (bias + head.decision.log_priors))
+    return ClassScorer(*known, logs, _labels(model.classes), head.decision.offsets)
 
 
 # ---- scores ------------------------------------------------------------------------------------
 
 
-def _log_probabilities(model: Model, X: Recorded, xp: Recorder) -> Recorded:
-    """Return the log-probabilities of encoded rows, up to a constant per row."""
+def _scores(model: Model, X: Recorded, xp: Recorder) -> Recorded:
+    """Return the scores of encoded rows, as `Model.scores`."""
     assert model.kernel is not None
     parts, offset = score_parts(model.kernel, model.coef)
     scores: Any = model.intercept - offset
     for part in parts:
         own = _kernel_scores if part.features is None else _feature_scores
         scores = own(part, X, xp) + scores
-    slope, bias = model.head.discriminant.linear
-    logs: Recorded = xp.matmul(scores, slope) + (bias + model.head.decision.log_priors)
-    return logs
+    return scores  # type: ignore[no-any-return]
 
 
 def _kernel_scores(part: Any, X: Recorded, xp: Recorder) -> Recorded:
@@ -184,13 +191,13 @@ def input_names(first: Any, names: Sequence[str] | None = None) -> tuple[str, ..
 def _scaling(
     before: list[Any], columns: Sequence[InputColumn]
 ) -> tuple[FloatArray, FloatArray] | None:
-    """Return means and scales of a StandardScaler before the classifier; None without one."""
+    """Return means and scales of a StandardScaler before the estimator; None without one."""
     if not before:
         return None
     if len(before) > 1 or type(before[0]) is not StandardScaler:
         listed = ", ".join(type(step).__name__ for step in before)
         raise InvalidInputError(
-            "Before the classifier, a Pipeline that is exported to NumPy may have one "
+            "Before the estimator, a Pipeline that is exported to NumPy may have one "
             f"StandardScaler. Got {listed}. Apply these steps yourself, or use to_onnx."
         )
     scaler, n = before[0], before[0].n_features_in_

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
 
 from discernel.exceptions import (
     InvalidInputError,
@@ -17,6 +18,7 @@ from discernel.exceptions import (
 )
 from discernel.export._scorer import (
     MISSING_VALUES,
+    ClassScorer,
     Computation,
     Floats,
     Scorer,
@@ -33,7 +35,7 @@ from discernel.export.formula import EXPORTED, final_estimator, input_names, num
 _VERSION, _ML_VERSION = 13, 2
 #: Default opsets, supported by runtimes since 2021.
 _OPSETS = {"": 15, "ai.onnx.ml": 2}
-#: Options of skl2onnx: probabilities as dictionaries, and the classes as an output.
+#: Options of skl2onnx for classifiers: probabilities as dictionaries, and the classes as an output.
 _OPTIONS = {
     "zipmap": [True, False, "columns"],
     "output_class_labels": [False, True],
@@ -41,7 +43,7 @@ _OPTIONS = {
 }
 #: The axis of columns, as an ONNX constant.
 _COLUMNS = np.array([1])
-#: Largest error of probabilities when a graph is checked.
+#: Largest error when a graph is checked: of probabilities, or of numbers relative to their range.
 _TOLERANCES = {"float64": 1e-6, "float32": 1e-2}
 
 
@@ -55,14 +57,14 @@ def _skl2onnx() -> Any:
 
 
 def register_onnx() -> None:
-    """Register our classifiers with skl2onnx, also as the last step of a Pipeline.
+    """Register our estimators with skl2onnx, also as the last step of a Pipeline.
 
-    After it, ``skl2onnx.to_onnx`` and ``skl2onnx.convert_sklearn`` take `KernelDiscriminant` and
-    `MultipleKernelDiscriminant`. The graph has the precision of its inputs: with a
-    ``FloatTensorType`` probabilities can be off by some 1e-3, with a ``DoubleTensorType`` by no
-    more than 1e-6. Give ``options={"zipmap": False}`` for the latter: dictionaries of
-    probabilities, which skl2onnx makes by default, are of single precision only. `to_onnx` does
-    all of this.
+    After it, ``skl2onnx.to_onnx`` and ``skl2onnx.convert_sklearn`` take `KernelDiscriminant`,
+    `MultipleKernelDiscriminant` and `MultipleKernelRidge`. The graph has the precision of its
+    inputs: with a ``FloatTensorType`` probabilities can be off by some 1e-3, with a
+    ``DoubleTensorType`` by no more than 1e-6. Give ``options={"zipmap": False}`` to classifiers for
+    the latter: dictionaries of probabilities, which skl2onnx makes by default, are of single
+    precision only. `to_onnx` does all of this.
     """
     skl2onnx = _skl2onnx()
     for cls in EXPORTED:
@@ -71,7 +73,7 @@ def register_onnx() -> None:
             f"Discernel{cls.__name__}",
             _set_output_types,
             _convert,
-            options=_OPTIONS,
+            options=_OPTIONS if issubclass(cls, ClassifierMixin) else None,
         )
 
 
@@ -87,14 +89,16 @@ def to_onnx(
 
     Parameters
     ----------
-    clf : KernelDiscriminant, MultipleKernelDiscriminant or Pipeline
+    clf : KernelDiscriminant, MultipleKernelDiscriminant, MultipleKernelRidge or Pipeline
         Fitted. A pipeline may contain steps that skl2onnx converts, such as `StandardScaler`,
-        before the classifier. Kernels must be RBF, Laplace, Exponential, Linear, Polynomial or
+        before the estimator. Kernels must be RBF, Laplace, Exponential, Linear, Polynomial or
         Cosine, or sums, products and powers of these.
     X : array-like or dataframe of shape (n_rows, n_features), optional
-        Rows on which to check that onnxruntime predicts the same probabilities as the model.
+        Rows on which to check that onnxruntime predicts the same probabilities or numbers as the
+        model.
     dtype : {"float64", "float32"}, default="float64"
-        Precision of the graph. With ``"float64"`` probabilities agree with the model to 1e-6.
+        Precision of the graph. With ``"float64"`` probabilities, and numbers relative to their
+        range, agree with the model to 1e-6.
         ``"float32"`` halves the file; errors of probabilities are then about 1e-4, and up to 1e-2
         for models that nearly interpolate the training rows.
     target_opset : int or dict, optional
@@ -107,12 +111,14 @@ def to_onnx(
     -------
     onnx.ModelProto
         Its outputs are ``label``, of shape (n_rows,), and ``probabilities``, of shape (n_rows,
-        n_classes). Rows are one input ``X`` of shape (n_rows, n_features). A table with
-        categories has one input per column that the model uses, of shape (n_rows, 1): numbers
-        with NaN for missing cells, or text with ``""`` for missing cells. It has the name of the
-        column, with ``_`` for what is neither letter nor digit. The metadata say, as JSON, which
-        column is which (``columns``: a list, or of tables a dictionary of inputs), and in which
-        order the probabilities are (``classes``).
+        n_classes). A `MultipleKernelRidge` has one output ``variable``, the name that skl2onnx
+        gives to predicted numbers, of shape (n_rows, n_targets). Rows are one input ``X`` of shape
+        (n_rows, n_features). A table with categories has one input per column that the model
+        uses, of shape (n_rows, 1): numbers with NaN for missing cells, or text with ``""`` for
+        missing cells. It has the name of the column, with ``_`` for what is neither letter nor
+        digit. The metadata say, as JSON, which column is which (``columns``: a list, or of tables
+        a dictionary of inputs), and in which order the probabilities are (``classes``; absent for
+        numbers).
 
     Notes
     -----
@@ -130,7 +136,7 @@ def to_onnx(
     if dtype not in _TOLERANCES:
         raise unknown_choice("dtype", dtype, list(_TOLERANCES))
     found, before = final_estimator(clf)
-    # Raises an error for unsupported models first. Tables are input of the classifier itself.
+    # Raises an error for unsupported models first. Tables are input of the estimator itself.
     formula = numpy_scorer(found, names=None if before else names)
     columns = input_names(before[0], names) if before else formula.names
     skl2onnx = _skl2onnx()
@@ -140,7 +146,7 @@ def to_onnx(
         "discernel",
         _input_types(formula, len(columns), dtype),
         target_opset=_OPSETS if target_opset is None else target_opset,
-        options={id(found): {"zipmap": False}},
+        options={id(found): {"zipmap": False}} if isinstance(formula, ClassScorer) else None,
     )
     _describe(model, formula, columns)
     if X is not None:
@@ -150,7 +156,9 @@ def to_onnx(
 
 def _describe(model: Any, formula: Scorer, columns: Sequence[str]) -> None:
     """Add the names of columns and classes to the metadata of a graph."""
-    metadata = {"classes": formula.classes.tolist(), "columns": list(columns)}
+    metadata: dict[str, Any] = {"columns": list(columns)}
+    if isinstance(formula, ClassScorer):
+        metadata["classes"] = formula.classes.tolist()
     if _has_values(formula):
         names = [formula.names[column.position] for column in formula.columns]
         inputs = [each.name for each in model.graph.input]
@@ -198,7 +206,7 @@ def feeds(model: Any, formula: Scorer, X: Any) -> dict[str, Any]:
 
 
 def _check(model: Any, clf: Any, formula: Scorer, X: Any, dtype: str) -> None:
-    """Raise an error if a graph and its model predict different probabilities."""
+    """Raise an error if a graph and its model predict different probabilities or numbers."""
     try:
         import onnxruntime
     except ImportError as error:
@@ -211,14 +219,19 @@ def _check(model: Any, clf: Any, formula: Scorer, X: Any, dtype: str) -> None:
     if encoder is not None and encoder.dates:
         cells = encoder.split_dates(X)
         rows = cells if _has_values(formula) else np.column_stack(list(cells.values()))
-    _, probabilities = session.run(None, feeds(model, formula, rows))
-    expected = clf.predict_proba(X)
-    far = float(np.abs(probabilities - expected).max())
-    if not far <= _TOLERANCES[dtype]:
+    *_, predicted = session.run(None, feeds(model, formula, rows))
+    if isinstance(formula, ClassScorer):
+        what, limit, far = "probabilities", "", np.abs(predicted - clf.predict_proba(X))
+    else:
+        expected = clf.predict(X).reshape(predicted.shape)
+        unit = np.ptp(expected, axis=0)
+        unit = np.where(unit > 0, unit, np.abs(expected).max(axis=0) + (expected == 0).all(axis=0))
+        what, limit, far = "numbers", " of their range", np.abs(predicted - expected) / unit
+    if not far.max() <= _TOLERANCES[dtype]:
         raise NumericalError(
-            "The probabilities of the graph must agree with those of the model to "
-            f"{_TOLERANCES[dtype]:g}. The error is {far:.2g}. Export with dtype='float64', or fit "
-            "with more regularization."
+            f"The {what} of the graph must agree with those of the model to "
+            f"{_TOLERANCES[dtype]:g}{limit}. The error is {far.max():.2g}. Export with "
+            "dtype='float64', or fit with more regularization."
         )
 
 
@@ -226,7 +239,7 @@ def _check(model: Any, clf: Any, formula: Scorer, X: Any, dtype: str) -> None:
 
 
 def _set_output_types(operator: Any) -> None:
-    """Set the types of outputs: labels, and probabilities in the precision of the inputs."""
+    """Set the types of outputs: labels, and probabilities or numbers, as precise as the inputs."""
     from skl2onnx.common.data_types import (
         DoubleTensorType,
         FloatTensorType,
@@ -234,10 +247,14 @@ def _set_output_types(operator: Any) -> None:
         StringTensorType,
     )
 
-    classes = _check_labels(operator.raw_operator.classes_)
+    model = operator.raw_operator.model_
     n_rows = operator.inputs[0].get_first_dimension()
-    label = StringTensorType if classes.dtype.kind == "U" else Int64TensorType
     number = DoubleTensorType if _is_double(operator.inputs) else FloatTensorType
+    if model.classes is None:
+        operator.outputs[0].type = number([n_rows, len(model.intercept)])
+        return
+    classes = _check_labels(model.classes)
+    label = StringTensorType if classes.dtype.kind == "U" else Int64TensorType
     operator.outputs[0].type = label([n_rows])
     operator.outputs[1].type = number([n_rows, len(classes)])
 
@@ -267,11 +284,14 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     """Add the graph of a model; the interface of a skl2onnx converter."""
     formula = numpy_scorer(operator.raw_operator)
     graph = _Graph(scope, container, np.float64 if _is_double(operator.inputs) else np.float32)
-    logs = _compute(graph, formula.logs, _rows(graph, operator.inputs, formula))
-    moved = graph.node("Add", logs, formula.offsets[None, :])
+    scores = _compute(graph, formula.scores, _rows(graph, operator.inputs, formula))
+    if not isinstance(formula, ClassScorer):
+        graph.node("Identity", scores, out=operator.outputs[0].full_name)
+        return
+    moved = graph.node("Add", scores, formula.offsets[None, :])
     best, labels = graph.node("ArgMax", moved, axis=1, keepdims=0), _check_labels(formula.classes)
     graph.node("Gather", labels, best, axis=0, out=operator.outputs[0].full_name)
-    graph.node("Softmax", logs, axis=1, out=operator.outputs[1].full_name)
+    graph.node("Softmax", scores, axis=1, out=operator.outputs[1].full_name)
 
 
 class _Graph:

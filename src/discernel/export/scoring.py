@@ -26,7 +26,7 @@ def write_scorer(
 
     Parameters
     ----------
-    clf : KernelDiscriminant, MultipleKernelDiscriminant or Pipeline
+    clf : KernelDiscriminant, MultipleKernelDiscriminant, MultipleKernelRidge or Pipeline
         Fitted, as in `numpy_scorer`.
     path : str or Path
         The Python file, such as ``scorer.py``. The arrays of the model are written to
@@ -41,8 +41,8 @@ def write_scorer(
 
     Notes
     -----
-    ``import scorer`` then has ``predict``, ``predict_proba`` and ``classes``. The file is the
-    same for all models: the module ``discernel.export._scorer``.
+    ``import scorer`` then has ``predict`` and, for classes, ``predict_proba`` and ``classes``. The
+    file is the same for all models: the module ``discernel.export._scorer``.
     """
     code, numbers = Path(path), Path(path).with_suffix(".npz")
     if code.suffix != ".py":

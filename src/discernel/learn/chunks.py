@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from discernel.arrays import FloatArray, blas_threads, is_dask, is_sparse, n_rows
-from discernel.arrays.groups import make_groups
-from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import CombinedKernel, TiledBank, Uncentered
 from discernel.bank.sums import Labelled, SumPass, check_room
 from discernel.default import Proposal, comparable_rows, scaled_kernels
 from discernel.default.metric import Metric
-from discernel.discriminant import (
-    HeldOutScores,
-    class_factors,
-    discriminant_of_shares,
-    fit_discriminant,
-)
+from discernel.discriminant import Head, HeldOutScores
 from discernel.exceptions import InvalidInputError, is_count
 from discernel.kernels import Kernel, as_kernels
 from discernel.kernels.features import NystromMap, draw_landmarks
 from discernel.learn import LearnedKernel
+from discernel.learn.labels import Coding, Positions, Totals
 from discernel.learn.refine import divide_rows, refine_metric
-from discernel.learn.rows import PRIOR_REQUEST, Learning, learn_rows, rows_vary
+from discernel.learn.rows import Learning, learn_rows, rows_vary
 from discernel.learn.stages import FitRun
 from discernel.learn.summed import (
     GroupFolds,
@@ -38,17 +33,8 @@ from discernel.learn.summed import (
     statistics_rows,
     sum_features,
 )
-from discernel.learn.survey import (
-    Positions,
-    RowSample,
-    Survey,
-    SurveyPass,
-    check_cells,
-    chosen_rows,
-    codes_of,
-    comparable,
-)
-from discernel.learn.training import TrainingRows, check_training, with_class_weight
+from discernel.learn.survey import RowSample, Survey, SurveyPass, chosen_rows
+from discernel.learn.training import TrainingRows, check_training
 from discernel.model import Facts, KeptRows, Model
 from discernel.model.importances import (
     Importances,
@@ -59,10 +45,9 @@ from discernel.model.importances import (
 from discernel.plan import LEARNED_ON
 from discernel.progress import phase
 from discernel.progress.deadline import check_deadline, must_stop_learning
-from discernel.rows.chunks import Chunk, Place, RowProgress, errors_with_origin, stack_rows
+from discernel.rows.chunks import Chunk, Place, RowProgress, errors_with_origin
 from discernel.rows.reader import RowReader
 from discernel.rows.sources import ArraySource, Source
-from discernel.targets import ClassTarget
 
 #: This many rows that the kernel was not learned on suffice for the expected performance.
 _MOST_TO_EXPECT_FROM = 1_000
@@ -119,21 +104,18 @@ class Stream:
 
 @dataclass(frozen=True, eq=False)
 class _ChunkReader:
-    """Convert a chunk to numbers, classes and weights; small enough to be sent to other machines.
+    """Convert a chunk to numbers, summed columns and weights; it can be sent to other machines.
 
     Attributes
     ----------
     reader : RowReader
         Checks and encodes the rows.
-    classes : ndarray of shape (n_classes,)
-        All class labels, sorted.
-    factors : ndarray of shape (n_classes,)
-        The class weights.
+    coding : Coding
+        The columns that stand for y.
     """
 
     reader: RowReader
-    classes: NDArray[Any]
-    factors: FloatArray
+    coding: Coding
 
     def __call__(self, chunk: Chunk) -> Labelled:
         return self.labelled(self.encoded(chunk))
@@ -144,22 +126,48 @@ class _ChunkReader:
             return replace(chunk, X=self.reader.read(chunk.X))
 
     def labelled(self, chunk: Chunk) -> Labelled:
-        """Return rows, classes and weights of an encoded chunk, without rows of weight 0."""
-        X, codes = chunk.X, codes_of(np.asarray(chunk.y), self.classes, chunk.place.name)
-        weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
+        """Return rows, summed columns and weights of an encoded chunk, without rows of weight 0."""
+        X, y, weights = chunk.X, np.asarray(chunk.y), chunk.weights
+        values = self.coding.values(y, chunk.place.name)
+        weights = np.ones(chunk.n_rows) if weights is None else weights
         if not weights.all():
             present = np.flatnonzero(weights)
-            X, codes, weights = X[present], codes[present], weights[present]
-        return Labelled(X, np.eye(len(self.classes))[codes], weights * self.factors[codes])
+            X, y, values, weights = X[present], y[present], values[present], weights[present]
+        return Labelled(X, values, weights * self.coding.factors_of(y))
 
 
 @dataclass(frozen=True, eq=False)
-class StreamLearner:
-    """Fit an estimator to a `Source` in two passes, and add rows to a model.
+class Fitted:
+    """The parts of a model that depend on what y is: classes or numbers.
 
     Attributes
     ----------
-    estimator : BaseKernelDiscriminant
+    head : Head
+        Converts scores to predictions.
+    coef, intercept : ndarray
+        The coefficients of the landmarks, and the intercepts of the scores.
+    truth : ndarray of shape (n_rows, ...)
+        What the losses of the head take, for the rows of the fit.
+    classes : ndarray of shape (n_classes,) or None
+        The class labels; None for numbers.
+    """
+
+    head: Head
+    coef: FloatArray
+    intercept: FloatArray
+    truth: NDArray[Any]
+    classes: NDArray[Any] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class StreamLearner(ABC):
+    """Fit an estimator to a `Source` in two passes, and add rows to a model.
+
+    Subclasses are for classes and for numbers.
+
+    Attributes
+    ----------
+    estimator : BaseKernelEstimator
         The estimator, which is not changed.
     run : FitRun
         The fit.
@@ -168,63 +176,73 @@ class StreamLearner:
     estimator: Any
     run: FitRun
 
+    #: The totals of no rows.
+    totals: ClassVar[Totals]
+
+    # ---- classes or numbers ------------------------------------------------------------------
+
+    @abstractmethod
+    def _coded(self, survey: Survey) -> tuple[Survey, Any]:
+        """Return the survey, with all classes, and the columns to sum; check the parameters."""
+
+    @abstractmethod
+    def _target(self, survey: Survey, rows: NDArray[np.intp]) -> Any:
+        """Return the target of rows of the sample."""
+
+    @abstractmethod
+    def _held_out(self, learning: Learning) -> tuple[HeldOutScores, float]:
+        """Return held-out scores and λ of the rows that the kernel was learned on."""
+
+    @abstractmethod
+    def _fitted(self, fit: StreamedFit) -> Fitted:
+        """Return the head and the coefficients of a fit."""
+
+    def _keeps_fallback(self, fallback: HeldOutScores, target: Any) -> bool:
+        """Return whether held-out scores of the first rows suit a target of more rows."""
+        return True
+
     # ---- two passes --------------------------------------------------------------------------
 
-    def fit(self, source: Source, classes: Any = None, *, planned: bool = False) -> Model:
+    def fit(self, source: Source, *, planned: bool = False) -> Model:
         """Survey all rows, learn the kernel on a sample, sum features over all rows, and fit.
 
         Parameters
         ----------
         source : Source
             The rows.
-        classes : array-like, optional
-            All class labels, including those of later rows; by default those of the rows.
         planned : bool, default=False
             Whether the fit is already planned, for rows in memory.
         """
         surveying, survey = self.run.survey or self.survey(source)
         given = survey.drawn
-        training = check_training(self.estimator, given.X, given.y, facts=survey.facts)
+        options = self.estimator._y_checks
+        training = check_training(self.estimator, given.X, given.y, facts=survey.facts, **options)
         survey = replace(survey, sample=replace(given, X=training.X), facts=None)
-        together = None if given.groups is None else make_groups(given.groups)
-        ClassTarget.from_labels(survey.drawn.y, groups=together)
-        survey = survey if classes is None else survey.with_classes(classes)
-        run, labels, n_drawn = self.run, survey.classes, len(survey.drawn)
-        target = survey.target(labels, np.arange(n_drawn))
-        factors = class_factors(self.estimator.class_weight, target)
-        factors = np.ones(target.n_classes) if factors is None else factors
-        self.estimator._decide(target, run.request)
-        working = blas_threads(n_drawn)
+        run, (survey, coding) = self.run, self._coded(survey)
+        working = blas_threads(len(survey.drawn))
         if not planned:
             working = run.planned_stage(training, survey.n_rows)
         with working:
             known, features, sample = self._learn_on_sample(survey, training)
             survey = replace(survey, sample=sample)
-            prepare = _ChunkReader(known.reader, labels, factors)
-            summing = SumPass(features, len(labels), run.device, prepare)
-            folds = None if given.groups is None else GroupFolds.of(target, given.groups)
+            prepare = _ChunkReader(known.reader, coding)
+            summing = SumPass(features, coding.n_values, run.device, prepare)
+            folds = None
+            if given.groups is not None:
+                folds = GroupFolds.of(survey.target(np.arange(len(given))), given.groups)
             sums, parts = sum_features(source, summing, folds, self._report(1, survey.n_rows))
             n_seen = source.n_rows or survey.n_rows
-            told = labels, factors, n_seen, folds, parts
-            state = StreamState(survey, surveying, features, sums, *told)
+            state = StreamState(survey, surveying, features, sums, coding, n_seen, folds, parts)
             state.check_same_rows()
             forecast, plan = run.record("stream")
             known = replace(known, facts=replace(known.facts, forecast=forecast, plan=plan))
             return self._fit_sums(known, replace(known.stream, state=state))
 
     def fit_rows(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        groups: Any = None,
-        classes: Any = None,
-        *,
-        planned: bool = False,
+        self, X: Any, y: Any, sample_weight: Any, groups: Any = None, *, planned: bool = False
     ) -> Model:
         """Fit to rows in memory as if they were read in chunks."""
-        source = ArraySource(_table(X), y, sample_weight, groups)
-        return self.fit(source, classes, planned=planned)
+        return self.fit(ArraySource(as_table(X), y, sample_weight, groups), planned=planned)
 
     def survey(self, source: Source) -> tuple[SurveyPass, Survey]:
         """Make the first pass over all rows; return the pass and its result."""
@@ -233,6 +251,7 @@ class StreamLearner:
             source,
             seed=_seed(self.run.request.random_state),
             takes_tables=self.run.tables,
+            totals=self.totals,
         )
         survey = source.reduce(surveying, self._report(0, source.estimated_n_rows))
         survey.check_kinds()
@@ -272,11 +291,6 @@ class StreamLearner:
 
         return report
 
-    def _target(self, survey: Survey, rows: NDArray[np.intp]) -> ClassTarget:
-        """Return the classes of rows of the sample, without classes of weight 0."""
-        target = survey.target(survey.classes, rows)
-        return with_class_weight(target, self.estimator.class_weight).among(survey.seen)
-
     def _learn_on_sample(
         self, survey: Survey, training: TrainingRows
     ) -> tuple[Model, NystromMap, RowSample]:
@@ -292,7 +306,7 @@ class StreamLearner:
             The sample, with a mask of the rows that the kernel was learned on.
         """
         run, sample, kernels = self.run, survey.drawn, training.reader.kernels
-        rows = chosen_rows(sample.keys, sample.y, LEARNED_ON)
+        rows = chosen_rows(sample.keys, survey.totals.strata(sample.y), LEARNED_ON)
         X, target = sample.X[rows], self._target(survey, rows)
         if not rows_vary(X, kernels, run.tables):
             raise InvalidInputError(
@@ -368,13 +382,6 @@ class StreamLearner:
         better = replace(facts, learned=learned, names=list(bank.names), metric=Metric(scales))
         return kernels, better, parts[0]
 
-    def _held_out(self, learning: Learning) -> tuple[HeldOutScores, float]:
-        """Return cross-fitted scores and λ of the rows that the kernel was learned on."""
-        fit = learning.fit()
-        held_out = learning.held_out(fit)
-        scores, part = held_out.of(fit, learning.target)
-        return replace(held_out, scores=scores, target=part), learning.facts.learned.regularization
-
     # ---- models ------------------------------------------------------------------------------
 
     def _fit_sums(self, known: Model, stream: Stream) -> Model:
@@ -387,17 +394,15 @@ class StreamLearner:
         stream : Stream
             Sums and a sample of the rows.
         """
-        estimator, request = self.estimator, self.run.request
         state, fallback = stream.state, stream.fallback
         assert state is not None
         rows = statistics_rows(state)
         target = self._target(state.survey, rows)
-        if fallback is not None:
-            of_rows = fallback[0].target
-            new_class = of_rows is not None and of_rows.n_classes != target.n_classes
-            if new_class or not _still_few(state):
-                fallback = None
-        given = request.given_regularization
+        if fallback is not None and not (
+            _still_few(state) and self._keeps_fallback(fallback[0], target)
+        ):
+            fallback = None
+        given = self.run.request.given_regularization
         fit = fit_stream(state, target, rows, regularization=given, fallback=fallback)
         kernel = state.features.kernel
         combined = CombinedKernel(
@@ -407,143 +412,59 @@ class StreamLearner:
             Uncentered(),
             self.run.device,
         )
-        discriminant = fit_discriminant(fit, fit.target, estimator.statistics, fit.held_out)
-        target = fit.target.among(state.classes)
-        decision = estimator._decide(target, request)
-        head = estimator._make_head(discriminant, decision, target, fit.held_out.where)
+        found = self._fitted(fit)
         rank, captured = state.features.rank, fit.system.captured
         facts = replace(
             known.facts,
             learned=_as_fitted(known.facts.learned, fit),
-            importances=_importances(known.reader, fit, combined, head),
+            importances=_importances(known.reader, fit, combined, found),
             streamed=Streamed(state.sums.n_rows, len(state.survey.drawn), rank, captured),
         )
         return replace(
             known,
             kernel=combined,
-            coef=discriminant.dual_coef,
-            intercept=discriminant.intercept,
-            head=head,
-            classes=target.classes,
+            coef=found.coef,
+            intercept=found.intercept,
+            head=found.head,
+            classes=found.classes,
             facts=facts,
             stream=replace(stream, fallback=fallback),
         )
 
-    def _waiting_model(self, reader: RowReader, classes: NDArray[Any], chunk: Chunk) -> Model:
-        """Return a model that predicts class frequencies, until two classes have two rows."""
-        estimator = self.estimator
-        weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
-        counted = np.flatnonzero(weights)
-        if not len(counted):
-            raise InvalidInputError("Some rows must have a weight above 0. Got none.")
-        codes = codes_of(np.asarray(chunk.y), classes)[counted]
-        target = ClassTarget(classes, codes, SampleWeights.of(weights[counted]))
-        target = with_class_weight(target, estimator.class_weight)
-        decision = estimator._decide(target, PRIOR_REQUEST)
-        head = estimator._make_head(discriminant_of_shares(target), decision, target, None)
-        none = (np.empty((0, 0)), np.empty(0))
-        return Model(reader, None, *none, head, classes, stream=Stream(waiting=chunk))
-
     # ---- more rows ---------------------------------------------------------------------------
 
+    @abstractmethod
     def add_rows(
-        self,
-        model: Model | None,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        groups: Any,
-        classes: Any,
-        forget: float,
+        self, model: Model | None, X: Any, y: Any, sample_weight: Any, groups: Any, forget: float
     ) -> Model:
-        """Return the model with more rows; rows that cannot be used yet are kept in it.
+        """Return the model with more rows.
 
         Parameters
         ----------
         model : Model or None
             The model of the rows so far, if any; a model of a fit in memory is replaced.
         X, y, sample_weight, groups : array-like
-            Rows, labels, weights and groups.
-        classes : array-like or None
-            All class labels, given with the first rows.
+            Rows, labels or numbers, weights and groups.
         forget : float
             Factor for the weights of the rows so far.
         """
-        model = None if model is None or model.stream is None else model
-        stream = Stream() if model is None else model.stream
-        state, given = stream.state, _as_chunk(X, y, sample_weight, groups)
-        if model is not None:
-            classes = model.classes
-        elif classes is None:
-            if len(np.unique(comparable(np.asarray(given.y)))) == 1:
-                raise InvalidInputError(
-                    "The first rows must be of two classes, or all classes must be named. Got rows "
-                    f"of class {np.asarray(given.y)[0]!r}. Call partial_fit(X, y, classes=[...])."
-                )
-            return self.fit_rows(X, y, sample_weight, groups)
-        classes = np.unique(np.asarray(classes))
-        chunk = self._prepend_waiting(model, given, classes, forget)
-        codes = codes_of(np.asarray(chunk.y), classes, "X")
-        counted = None if chunk.weights is None else chunk.weights > 0
-        # A class needs two rows: leave-one-out must leave one of them.
-        ready = np.bincount(codes, counted, minlength=len(classes)) >= 2
-        if state is not None:
-            ready[np.isin(classes, state.survey.seen)] = True
-        if state is None and np.count_nonzero(ready) < 2:
-            copied = chunk.part(np.arange(chunk.n_rows))  # independent of the user's arrays
-            name = type(self.estimator).__name__
-            reader = RowReader(name, []).with_columns(X) if model is None else model.reader
-            return self._waiting_model(reader, classes, copied)
-        now, later = (chunk.part(np.flatnonzero(ready[codes] == each)) for each in (True, False))
-        waiting = later if later.n_rows else None
-        if model is None or state is None:
-            found = self.fit_rows(now.X, now.y, now.weights, now.groups, classes)
-            return replace(found, stream=replace(found.stream, waiting=waiting))
-        if not now.n_rows:
-            return replace(model, stream=replace(stream, waiting=waiting))
-        return self._add_to_sums(model, state, now, forget, waiting)
-
-    def _prepend_waiting(
-        self, model: Model | None, given: Chunk, classes: NDArray[Any], forget: float
-    ) -> Chunk:
-        """Return waiting rows and new rows as one chunk, or raise a clear error."""
-        check_cells(given, takes_tables=self.run.tables)
-        if model is None:
-            return given
-        with errors_with_origin(given.place):
-            model.reader.check_columns(given.X)
-        waiting: Chunk | None = model.stream.waiting
-        if waiting is None:
-            return given
-        codes_of(np.asarray(given.y), classes, "X")
-        if (waiting.groups is None) != (given.groups is None):
-            raise InvalidInputError(
-                "Either all calls of partial_fit have groups, or none. Got some without. Pass "
-                "groups in every call, or in none."
-            )
-        weights = [np.ones(c.n_rows) if c.weights is None else c.weights for c in (waiting, given)]
-        y = [comparable(np.asarray(chunk.y)) for chunk in (waiting, given)]
-        unweighted = waiting.weights is given.weights is None and forget == 1.0
-        return replace(
-            given,
-            X=stack_rows([waiting.X, given.X]),
-            y=np.concatenate(y),
-            weights=None if unweighted else np.concatenate([forget * weights[0], weights[1]]),
-            groups=None
-            if waiting.groups is None or given.groups is None
-            else np.concatenate([waiting.groups, given.groups]),
-        )
 
     def _add_to_sums(
-        self, model: Model, state: StreamState, given: Chunk, forget: float, waiting: Chunk | None
+        self,
+        model: Model,
+        state: StreamState,
+        given: Chunk,
+        forget: float,
+        waiting: Chunk | None = None,
     ) -> Model:
         """Return the model after adding rows to the sums and the sample."""
         chunk = replace(given, place=Place("X", _LATER, state.n_seen))
-        prepare = _ChunkReader(model.reader, state.classes, state.factors)
+        prepare = _ChunkReader(model.reader, state.coding)
         chunk = prepare.encoded(chunk)
         survey = state.surveying.add(state.survey.decayed(forget), chunk)
         with blas_threads(state.features.rank):
-            summing = SumPass(state.features, len(state.classes), self.run.device, prepare.labelled)
+            n_values, device = state.coding.n_values, self.run.device
+            summing = SumPass(state.features, n_values, device, prepare.labelled)
             sums, parts = state.with_rows(summing, chunk, forget)
             n_seen = state.n_seen + chunk.n_rows
             state = replace(state, survey=survey, sums=sums, parts=parts, n_seen=n_seen)
@@ -563,7 +484,7 @@ def _as_fitted(learned: LearnedKernel, fit: StreamedFit) -> LearnedKernel:
 
 
 def _importances(
-    reader: RowReader, fit: StreamedFit, kernel: CombinedKernel, head: Any
+    reader: RowReader, fit: StreamedFit, kernel: CombinedKernel, found: Fitted
 ) -> Importances | None:
     """Return column importances from rows of the sample; None for rows without columns."""
     X, every = fit.state.survey.drawn.X, np.arange(len(fit.rows))
@@ -574,9 +495,9 @@ def _importances(
         counted = every
     n_columns = fit.truth.shape[1] if fit.without else 1
     chosen = importance_rows(counted, fit.state.features.rank * n_columns, reader)
-    rows, labels = X[fit.rows[chosen]], fit.target.codes[chosen]
-    left_out = fit.left_out(chosen)
-    return Importances(column_importances(kernel, reader, head, rows, fit.coef, left_out, labels))
+    rows, own, left_out = X[fit.rows[chosen]], found.truth[chosen], fit.left_out(chosen)
+    shares = column_importances(kernel, reader, found.head, rows, fit.coef, left_out, own)
+    return Importances(shares)
 
 
 def _still_few(state: StreamState) -> bool:
@@ -585,21 +506,21 @@ def _still_few(state: StreamState) -> bool:
     return bool(2 * np.count_nonzero(~involved) < np.count_nonzero(involved))
 
 
-def _as_chunk(X: Any, y: Any, sample_weight: Any, groups: Any) -> Chunk:
+def as_chunk(X: Any, y: Any, sample_weight: Any, groups: Any) -> Chunk:
     """Return rows in memory as one chunk, or raise a clear error."""
-    X = _table(X)
+    X = as_table(X)
     if n_rows(X) == 0:
         raise InvalidInputError(
             f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required by "
             "partial_fit. Skip empty chunks."
         )
     if y is None:
-        raise InvalidInputError("partial_fit needs a label per row. Got y=None.")
+        raise InvalidInputError("partial_fit needs a target per row. Got y=None.")
     source = ArraySource(X, y, sample_weight, groups)
     return Chunk.of(source.X, source.y, source.weights, Place(source.name), source.groups)
 
 
-def _table(X: Any) -> Any:
+def as_table(X: Any) -> Any:
     """Return rows in memory as a sparse matrix, DataFrame or array."""
     if is_dask(X):
         raise InvalidInputError(

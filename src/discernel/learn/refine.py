@@ -20,10 +20,10 @@ from discernel.default.menu import MENU, Menu
 from discernel.discriminant import row_losses
 from discernel.kernels.columns import divided_columns
 from discernel.kernels.features import NystromMap
-from discernel.learn.survey import Positions
+from discernel.learn.labels import Positions
 from discernel.programs.lambdas import lambda_grid, search_lambda
 from discernel.progress.deadline import must_stop_learning
-from discernel.targets import ClassTarget
+from discernel.targets import ClassTarget, RegressionTarget
 
 #: Number of rounds, and of landmarks in each round.
 _ROUNDS, _LANDMARKS = 5, 1_000
@@ -72,8 +72,8 @@ def divide_rows(n_rows: int) -> tuple[Positions, Positions] | None:
 
 def refine_metric(
     X: FloatArray,
-    fitted: ClassTarget,
-    held: ClassTarget,
+    fitted: ClassTarget | RegressionTarget,
+    held: ClassTarget | RegressionTarget,
     spreads: tuple[float, ...],
     weights: FloatArray,
     scales: FloatArray,
@@ -87,8 +87,8 @@ def refine_metric(
     ----------
     X : ndarray of shape (n_rows, n_columns)
         Rows: first those for the fits, then the held-out rows.
-    fitted, held : ClassTarget
-        The classes of these two parts.
+    fitted, held : ClassTarget or RegressionTarget
+        The targets of these two parts.
     spreads : tuple of float
         The divisors of the columns before scaling; 0 leaves a column out.
     weights : ndarray of shape (n_kernels,)
@@ -128,8 +128,8 @@ def refine_metric(
 
 def _round(
     X: FloatArray,
-    fitted: ClassTarget,
-    held: ClassTarget,
+    fitted: ClassTarget | RegressionTarget,
+    held: ClassTarget | RegressionTarget,
     shares: FloatArray,
     spreads: tuple[float, ...],
     weights: FloatArray,
@@ -148,13 +148,12 @@ def _round(
     bank = TiledBank(kernels, X[:_UNIT_ROWS])
     kept = weights[bank.kept]
     features = NystromMap(kernels, bank.coefficients(kept / kept.sum()), X[:_LANDMARKS])
-    summing = SumPass(features, fitted.n_classes, device)
-    own = np.ones(n) if fitted.sample_weights is None else fitted.sample_weights.values
-    rows = Labelled(X[:n], np.eye(fitted.n_classes)[fitted.codes], own)
+    values = fitted.scores_of(fitted)  # type: ignore[arg-type]
+    truth = fitted.scores_of(held)  # type: ignore[arg-type]
+    summing, table = SumPass(features, values.shape[1], device), np.eye(values.shape[1])
+    rows = Labelled(X[:n], values, fitted.row_weights.values)
     system = SummedSystem(summing.add(summing.start(), rows), features)
-    table = fitted.class_scores
     new = summing.map(X[n:])
-    truth = table[held.codes]
     fits: dict[float, tuple[FloatArray, FloatArray]] = {}
 
     def loss(regularization: float) -> float:

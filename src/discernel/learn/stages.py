@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,9 +48,6 @@ from discernel.progress.deadline import (
 )
 from discernel.rows.groups import group_codes, group_labels
 from discernel.targets import ClassTarget, Target
-
-if TYPE_CHECKING:
-    from discernel.learn.chunks import StreamLearner
 
 #: Rows, labels, sample weights and groups; a `Source` contains all of them.
 Given = tuple[Any, Any, Any, Any]
@@ -137,12 +134,6 @@ class FitRun:
         self._ran: list[Stage] = []
         #: Measured time of stages divided by their forecast.
         self._ratio = 1.0
-
-    def stream_learner(self) -> StreamLearner:
-        """Return the learner of rows in chunks, whose modules are imported on first use."""
-        from discernel.learn.chunks import StreamLearner
-
-        return StreamLearner(self._estimator, self)
 
     # ---- methods called by a stage -----------------------------------------------------------
 

@@ -19,19 +19,20 @@ from discernel.criteria import LeftOutRows
 from discernel.discriminant import HeldOutScores, row_losses
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.features import NystromMap
-from discernel.learn.survey import Positions, Survey, SurveyPass, chosen_rows, mixed
+from discernel.learn.labels import Positions
+from discernel.learn.survey import Survey, SurveyPass, chosen_rows, mixed
 from discernel.programs.lambdas import LambdaSearch, lambda_grid, search_lambda
 from discernel.programs.least_squares import center_left_out
 from discernel.programs.solution import Limit
 from discernel.rows.chunks import Chunk, Report
 from discernel.rows.sources import Source
-from discernel.targets import ClassTarget, deal
+from discernel.targets import ClassTarget, RegressionTarget, Target, deal
 
 #: The number of folds of groups.
 _FOLDS = 5
 #: Candidates for λ, relative to the normalized kernel. More rows need smaller values.
 _LAMBDAS = lambda_grid(0.0, -10.0)
-#: Largest relative difference between sums of the same weights in different orders.
+#: Largest relative difference between sums of the same numbers in different orders.
 _SAME_WEIGHT = 1e-10
 #: Memory limit, in bytes, for features of the rows that determine λ and class statistics.
 _FEATURE_BYTES = 2**27
@@ -53,10 +54,10 @@ class GroupFolds:
     dealt: Positions
 
     @classmethod
-    def of(cls, target: ClassTarget, groups: NDArray[np.int64]) -> GroupFolds:
+    def of(cls, target: Target, groups: NDArray[np.int64]) -> GroupFolds:
         """Return folds of the groups of a sample, with similar shares of all classes."""
         known, first = np.unique(groups, return_index=True)
-        return cls(known, deal(target.codes, _FOLDS, Groups(groups))[first])
+        return cls(known, deal(target.strata, _FOLDS, Groups(groups))[first])
 
     @property
     def n_folds(self) -> int:
@@ -128,17 +129,15 @@ class StreamState:
     Attributes
     ----------
     survey : Survey
-        Class sizes and the sample, with encoded rows.
+        Totals of y and the sample, with encoded rows.
     surveying : SurveyPass
         The pass that draws the sample.
     features : NystromMap
         The feature map.
     sums : FeatureSums
         The sums over all rows.
-    classes : ndarray of shape (n_classes,)
-        All class labels, sorted.
-    factors : ndarray of shape (n_classes,)
-        The class weights.
+    coding : Coding
+        The columns that stand for y in the sums.
     n_seen : int
         The number of rows so far, including those of weight 0.
     folds : GroupFolds or None
@@ -151,8 +150,7 @@ class StreamState:
     surveying: SurveyPass
     features: NystromMap
     sums: FeatureSums
-    classes: NDArray[Any]
-    factors: FloatArray
+    coding: Any
     n_seen: int
     folds: GroupFolds | None = None
     parts: tuple[FeatureSums, ...] = ()
@@ -172,13 +170,12 @@ class StreamState:
 
     def check_same_rows(self) -> None:
         """Raise an error if the two passes read different rows."""
-        weights = dict(zip(self.classes.tolist(), self.sums.values / self.factors, strict=True))
-        counts = {"rows": (self.survey.n_rows, self.sums.n_rows)} | {
-            f"rows of class {label!r}": (self.survey.labels.get(label, 0.0), weight)
-            for label, weight in weights.items()
-        }
-        for what, (first, second) in counts.items():
-            if not np.isclose(first, second, rtol=_SAME_WEIGHT, atol=0.0):
+        found = self.coding.totals(self.survey.totals, self.sums)
+        for what, first, second, unit in [
+            ("rows", self.survey.n_rows, self.sums.n_rows, 0.0),
+            *found,
+        ]:
+            if not np.isclose(first, second, rtol=_SAME_WEIGHT, atol=_SAME_WEIGHT * unit):
                 raise InvalidInputError(
                     f"Rows must be the same in both passes of a fit. Got {first:,.12g} {what} in "
                     f"the first and {second:,.12g} in the second. Do not change files during a "
@@ -203,14 +200,14 @@ class StreamedFit:
         λ.
     regularization_at_limit : {"smallest", "largest"} or None
         Whether λ is the smallest or largest considered, so that a better one may lie beyond.
-    target : ClassTarget
-        The classes of the rows of the sample, with the class weights of all rows.
+    target : ClassTarget or RegressionTarget
+        The target of the rows of the sample; classes have the class weights of all rows.
     held_out : HeldOutScores
         The rows that are held out from the learning of the kernel.
     rows : ndarray of int
         Positions of the rows in the sample.
-    table : ndarray of shape (n_all_classes, n_targets)
-        The target scores of each class.
+    table : ndarray of shape (n_values, n_targets)
+        The matrix that turns the summed columns into target scores.
     truth : ndarray of shape (n_rows, n_targets)
         The target scores of the rows.
     weights : ndarray of shape (n_rows,)
@@ -227,7 +224,7 @@ class StreamedFit:
     system: SummedSystem
     regularization: float
     regularization_at_limit: Limit | None
-    target: ClassTarget
+    target: Any
     held_out: HeldOutScores
     rows: Positions
     table: FloatArray
@@ -270,7 +267,8 @@ class StreamedFit:
     @property
     def sample_weights(self) -> SampleWeights | None:
         """The relative weights of the rows of the sample."""
-        return self.target.sample_weights
+        found: SampleWeights | None = self.target.sample_weights
+        return found
 
     @property
     def ridge(self) -> FloatArray:
@@ -281,8 +279,8 @@ class StreamedFit:
     def penalty(self) -> FloatArray:
         """‖f‖², the matrix of inner products of targets, scaled from all rows to the sample."""
         # The sample replaces all rows in the statistics, so it gets its share of the penalty.
-        share = self.target.total / self.system.weight
-        return self.system.penalty(self.table, self.regularization) * share
+        share = self.target.row_weights.total / self.system.weight
+        return np.asarray(self.system.penalty(self.table, self.regularization) * share)
 
     def left_out(self, chosen: Positions) -> LeftOutRows:
         """Return the leave-one-out fits without each of some rows of the sample.
@@ -334,18 +332,19 @@ def fit_without(
 
 
 def statistics_rows(state: StreamState) -> Positions:
-    """Return the rows of the sample that determine λ and class statistics.
+    """Return the rows of the sample that determine λ and held-out scores.
 
     Rows that the kernel was not learned on are preferred.
     """
     sample, most = state.survey.drawn, _FEATURE_BYTES // (8 * state.features.rank)
     # Rows that the kernel was learned on come last, whatever their keys are.
-    return chosen_rows(sample.keys + np.where(sample.involved, 1e300, 0.0), sample.y, most)
+    strata = state.survey.totals.strata(sample.y)
+    return chosen_rows(sample.keys + np.where(sample.involved, 1e300, 0.0), strata, most)
 
 
 def fit_stream(
     state: StreamState,
-    target: ClassTarget,
+    target: ClassTarget | RegressionTarget,
     rows: Positions,
     *,
     regularization: float | None,
@@ -357,22 +356,20 @@ def fit_stream(
     ----------
     state : StreamState
         Sums and sample of all rows.
-    target : ClassTarget
-        The classes of some rows of the sample.
+    target : ClassTarget or RegressionTarget
+        The target of some rows of the sample.
     rows : ndarray of int
         Positions of these rows in the sample.
     regularization : float or None
-        λ; None for the λ with the smallest leave-one-out log-loss of rows that the kernel was not
-        learned on.
+        λ; None for the λ with the smallest leave-one-out loss of rows that the kernel was not
+        learned on: log-loss of classes, squared error of numbers.
     fallback : (HeldOutScores, float), optional
         Scores and λ to use instead if there are too few such rows.
     """
     sample, system = state.survey.drawn, SummedSystem(state.sums, state.features)
-    table = np.zeros((len(state.classes), target.n_classes - 1))
-    table[np.searchsorted(state.classes, target.classes)] = target.class_scores
-    codes = np.searchsorted(state.classes, target.classes)[target.codes]
-    summed = sample.weights[rows] * sample.decays[rows] * state.factors[codes]
-    truth, without = table[codes], systems_without(state)
+    table, y = state.coding.table(target), sample.y[rows]
+    summed = sample.weights[rows] * sample.decays[rows] * state.coding.factors_of(y)
+    truth, without = state.coding.scores(y, table), systems_without(state)
     at = _predictions(state, system, without, rows, summed, table, truth)
     counted = np.flatnonzero(~sample.involved[rows])
     held_out = HeldOutScores()
@@ -444,12 +441,12 @@ def _predictions(
 def _best(
     at: Callable[[float], tuple[FloatArray, FloatArray]],
     truth: FloatArray,
-    target: ClassTarget,
+    target: ClassTarget | RegressionTarget,
     counted: Positions,
 ) -> LambdaSearch:
-    """Search for the λ with the smallest leave-one-out log-loss of some rows."""
+    """Search for the λ with the smallest leave-one-out loss of some rows."""
     part = target.part(counted)
-    if not part.counts.all():  # the kernel was learned on all rows of a rare class
+    if not part.is_complete:  # the kernel was learned on all rows of a rare class
         counted, part = np.arange(len(truth)), target
     shares = None if part.sample_weights is None else part.sample_weights.shares
 

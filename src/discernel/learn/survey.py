@@ -1,11 +1,10 @@
-"""The first pass over rows in chunks: counts, classes, facts about columns and a random sample.
+"""The first pass over rows in chunks: counts, totals of y, column facts and a random sample.
 
 The sample depends neither on the order in which chunks are read nor on where they are stored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,9 +13,9 @@ from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray, is_frame, is_sparse
 from discernel.arrays.groups import Groups, make_groups
-from discernel.arrays.sample_weights import SampleWeights
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.columns import AUTO_TAKES_TABLES
+from discernel.learn.labels import ClassTotals, Positions, Totals
 from discernel.rows.cells import (
     LARGEST,
     ColumnFacts,
@@ -27,21 +26,15 @@ from discernel.rows.cells import (
     read_column,
 )
 from discernel.rows.chunks import Chunk, Place, stack_rows, take_rows
-from discernel.rows.formats import listed
 from discernel.rows.sources import Source
-from discernel.targets import ClassTarget
 
 #: Limits of the sample: rows, bytes, and the smallest number of rows whatever their size. 20,000
 #: rows determine medians and spreads to one percent.
 _MOST, _MOST_BYTES, _LEAST = 20_000, 2**26, 2_000
 #: Kinds of cells that cannot be mixed in a column, with their plurals for messages.
 _KINDS = {"number": "numbers", "text": "text", "date": "dates"}
-#: The largest number of classes.
-_MOST_LABELS = 5_000
-#: The smallest number of rows of each class in the sample, if it has as many.
-_OF_EVERY_CLASS = 20
-
-Positions = NDArray[np.intp]
+#: The smallest number of rows of each stratum in the sample, if it has as many.
+_OF_EVERY_STRATUM = 20
 
 
 # ---- the survey --------------------------------------------------------------------------------
@@ -49,15 +42,14 @@ Positions = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """Counts, classes, column facts and a sample of all rows, from one pass over them.
+    """Counts, totals of y, column facts and a sample of all rows, from one pass over them.
 
     Attributes
     ----------
     n_rows : int
         The number of rows with positive weight.
-    labels : mapping of label to float
-        The total weight of each class; 0 for classes without rows so far, and for classes whose
-        rows all have weight 0.
+    totals : Totals
+        The totals of y: the weights of the classes, or the mean and range of numbers.
     facts : tuple of ColumnFacts, or None
         Facts about each column; None for sparse rows.
     sample : RowSample or None
@@ -65,64 +57,30 @@ class Survey:
     """
 
     n_rows: int = 0
-    labels: Mapping[Any, float] = field(default_factory=dict)
+    totals: Any = field(default_factory=ClassTotals)
     facts: tuple[ColumnFacts, ...] | None = None
     sample: RowSample | None = None
-
-    @property
-    def classes(self) -> NDArray[Any]:
-        """The class labels, sorted; raises an error if they cannot be sorted."""
-        try:
-            return np.array(sorted(self.labels))
-        except TypeError as error:
-            kinds = sorted({type(label).__name__ for label in self.labels})
-            raise InvalidInputError(
-                f"Labels must have one type. Got {' and '.join(kinds)}. Convert all to text."
-            ) from error
-
-    def with_classes(self, classes: NDArray[Any]) -> Survey:
-        """Return the survey with more classes, or raise an error if one of its own is missing.
-
-        Parameters
-        ----------
-        classes : ndarray of shape (n_classes,)
-            All class labels, including those of later rows.
-        """
-        codes_of(self.classes, classes)
-        return replace(self, labels=dict.fromkeys(classes.tolist(), 0.0) | dict(self.labels))
-
-    @property
-    def seen(self) -> NDArray[Any]:
-        """The labels with positive total weight, sorted."""
-        return np.array([label for label in self.classes.tolist() if self.labels[label] > 0])
 
     def decayed(self, factor: float) -> Survey:
         """Return the survey with all weights multiplied by a factor."""
         if factor == 1.0:
             return self
         sample = None if self.sample is None else self.sample.decayed(factor)
-        labels = {label: factor * weight for label, weight in self.labels.items()}
-        return replace(self, labels=labels, sample=sample)
+        return replace(self, totals=self.totals.decayed(factor), sample=sample)
 
-    def target(self, classes: NDArray[Any], rows: Positions) -> ClassTarget:
-        """Return the classes of rows of the sample, with the class weights of all rows.
+    def target(self, rows: Positions, **options: Any) -> Any:
+        """Return the target of rows of the sample.
 
         Parameters
         ----------
-        classes : ndarray of shape (n_classes,)
-            All labels, sorted.
         rows : ndarray of int
             Positions in the sample.
+        **options
+            Options of ``totals.target``.
         """
-        codes, weights = codes_of(self.drawn.y[rows], classes), self.drawn.weights[rows]
-        drawn = np.bincount(codes, weights, minlength=len(classes))
-        all_rows = np.array([self.labels.get(label, 0.0) for label in classes.tolist()])
-        values = weights * np.divide(all_rows, drawn, out=all_rows * 0.0, where=drawn > 0)[codes]
-        values *= weights.sum() / values.sum()
-        if np.allclose(values, weights, rtol=1e-12, atol=0.0):
-            values = weights  # the sample has all rows
+        found = self.totals.target(self.drawn.y[rows], self.drawn.weights[rows], **options)
         groups = None if self.drawn.groups is None else make_groups(self.drawn.groups[rows])
-        return ClassTarget(classes, codes, SampleWeights.of(values), groups)
+        return found if groups is None else replace(found, groups=groups)
 
     def check_kinds(self) -> None:
         """Raise an error if a column mixes numbers, text and dates, naming the parts."""
@@ -160,11 +118,14 @@ class SurveyPass:
         The number of rows of the sample.
     takes_tables : bool
         Whether cells may be missing or text.
+    totals : Totals
+        The totals of no rows: of classes or of numbers.
     """
 
     seed: int = 0
     most: int = _MOST
     takes_tables: bool = True
+    totals: Totals = field(default_factory=ClassTotals)
 
     @classmethod
     def of(cls, source: Source, **options: Any) -> SurveyPass:
@@ -176,18 +137,15 @@ class SurveyPass:
         return cls(most=min(_MOST, max(_LEAST, most)), **options)
 
     def start(self) -> Survey:
-        return Survey()
+        return Survey(totals=self.totals)
 
     def add(self, state: Survey, chunk: Chunk) -> Survey:
         return self.merge(state, self._of_chunk(chunk))
 
     def merge(self, state: Survey, other: Survey) -> Survey:
-        labels = dict(state.labels)
-        for label, weight in other.labels.items():
-            labels[label] = labels.get(label, 0.0) + weight
-        _refuse_many(labels)
+        totals = state.totals.merged(other.totals)
         if state.sample is None or other.sample is None:
-            return replace(other if state.sample is None else state, labels=labels)
+            return replace(other if state.sample is None else state, totals=totals)
         facts = None
         if state.facts is not None and other.facts is not None:
             if len(state.facts) != len(other.facts):
@@ -198,14 +156,14 @@ class SurveyPass:
             facts = tuple(a + b for a, b in zip(state.facts, other.facts, strict=True))
         return Survey(
             state.n_rows + other.n_rows,
-            labels,
+            totals,
             facts,
-            state.sample.merged(other.sample, self.most),
+            state.sample.merged(other.sample, self.most, totals),
         )
 
     def can_end(self, state: Survey) -> bool:
-        """Return whether the pass may end early: at least two classes have rows."""
-        return len(state.labels) > 1
+        """Return whether the pass may end early: y varies over the rows so far."""
+        return bool(state.totals.varies)
 
     def _of_chunk(self, chunk: Chunk) -> Survey:
         """Return the survey of one chunk."""
@@ -218,56 +176,17 @@ class SurveyPass:
         if chunk.weights is not None:
             present = np.flatnonzero(chunk.weights)
         check_cells(chunk, takes_tables=self.takes_tables)
-        labels = _label_weights(comparable(chunk.y), chunk.weights)
-        _refuse_many(labels)
+        chunk = replace(chunk, y=self.totals.read(chunk.y))
+        assert chunk.y is not None
+        totals = self.totals.of(chunk.y, chunk.weights)
         if len(present) == 0:
-            return Survey(labels=labels)
+            return Survey(totals=totals)
         return Survey(
             len(present),
-            labels,
+            totals,
             _facts(chunk),
-            RowSample.of(chunk, self.seed, present, self.most),
+            RowSample.of(chunk, self.seed, present, self.most, totals),
         )
-
-
-def _refuse_many(labels: Mapping[Any, float]) -> None:
-    if len(labels) > _MOST_LABELS:
-        raise InvalidInputError(
-            f"There must be at most {_MOST_LABELS:,} classes. Got more. Are the labels continuous?"
-        )
-
-
-def codes_of(labels: NDArray[Any], classes: NDArray[Any], where: str = "y") -> Positions:
-    """Return the position of each label among the classes, or raise an error for unknown labels.
-
-    Parameters
-    ----------
-    labels : ndarray of shape (n_rows,)
-        Labels.
-    classes : ndarray of shape (n_classes,)
-        All class labels, sorted.
-    where : str
-        The origin of the labels, for the error message.
-    """
-    labels = comparable(labels)
-    wrong = labels[:1]
-    if (labels.dtype.kind in "US") == (classes.dtype.kind in "US"):
-        codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-        wrong = labels[classes[codes] != labels]
-        if len(wrong) == 0:
-            return codes
-    raise InvalidInputError(
-        f"Every label must be one of the classes, {listed(classes.tolist(), 8)}. Got "
-        f"{wrong.tolist()[0]!r} in {where}. Name all classes in the first call of partial_fit; in "
-        "fit, rows must be the same in both passes."
-    )
-
-
-def _label_weights(labels: NDArray[Any], weights: FloatArray | None) -> dict[Any, float]:
-    """Return the total weight of each label."""
-    found, codes = np.unique(labels, return_inverse=True)
-    sums = np.bincount(codes, weights, minlength=len(found))
-    return dict(zip(found.tolist(), map(float, sums), strict=True))
 
 
 def _facts(chunk: Chunk) -> tuple[ColumnFacts, ...] | None:
@@ -332,8 +251,8 @@ class RowSample:
     ----------
     X : array, sparse matrix or dataframe of shape (n_rows, n_features)
         The rows.
-    y : ndarray of shape (n_rows,)
-        Their labels.
+    y : ndarray of shape (n_rows,) or (n_rows, n_targets)
+        Their labels or numbers.
     weights : ndarray of shape (n_rows,)
         Their sample weights, as given.
     decays : ndarray of shape (n_rows,)
@@ -355,11 +274,11 @@ class RowSample:
     groups: NDArray[np.int64] | None = None
 
     @classmethod
-    def of(cls, chunk: Chunk, seed: int, rows: Positions, most: int) -> RowSample:
+    def of(cls, chunk: Chunk, seed: int, rows: Positions, most: int, totals: Totals) -> RowSample:
         """Return the sample of some rows of a chunk, copying only the sampled rows."""
-        y = comparable(np.asarray(chunk.y))[rows]
+        y = np.asarray(chunk.y)[rows]
         keys = row_keys(chunk.place, chunk.n_rows, seed)[rows]
-        kept = chosen_rows(keys, y, most)
+        kept = chosen_rows(keys, totals.strata(y), most)
         weights = np.ones(len(rows)) if chunk.weights is None else chunk.weights[rows]
         return cls(
             take_rows(chunk.X, rows[kept]),
@@ -374,7 +293,7 @@ class RowSample:
     def __len__(self) -> int:
         return len(self.keys)
 
-    def merged(self, other: RowSample, most: int) -> RowSample:
+    def merged(self, other: RowSample, most: int, totals: Totals) -> RowSample:
         """Return the sample of the rows of two samples."""
         keys = np.concatenate([self.keys, other.keys])
         y, groups = np.concatenate([self.y, other.y]), None
@@ -385,7 +304,7 @@ class RowSample:
             )
         if self.groups is not None and other.groups is not None:
             groups = np.concatenate([self.groups, other.groups])
-        kept = chosen_rows(keys, y, most)
+        kept = chosen_rows(keys, totals.strata(y), most)
         first, second = kept[kept < len(self)], kept[kept >= len(self)] - len(self)
         if len(second) == 0 and len(first) == len(self):
             return self
@@ -414,24 +333,19 @@ class RowSample:
         return replace(self, involved=involved)
 
 
-def chosen_rows(keys: FloatArray, labels: NDArray[Any], most: int) -> Positions:
-    """Return the rows with the smallest keys overall and in each class, sorted by key."""
+def chosen_rows(keys: FloatArray, strata: NDArray[Any], most: int) -> Positions:
+    """Return the rows with the smallest keys overall and in each stratum, sorted by key."""
     order = np.argsort(keys, kind="stable")
     kept = np.zeros(len(keys), dtype=bool)
     kept[order[:most]] = True
     if len(keys) > most:
-        sorted_labels = labels[order]
-        by_class = np.argsort(sorted_labels, kind="stable")
-        grouped = sorted_labels[by_class]
+        ordered = strata[order]
+        by_stratum = np.argsort(ordered, kind="stable")
+        grouped = ordered[by_stratum]
         starts = np.flatnonzero(np.r_[True, grouped[1:] != grouped[:-1]])
         rank = np.arange(len(keys)) - np.repeat(starts, np.diff(np.r_[starts, len(keys)]))
-        kept[order[by_class[rank < _OF_EVERY_CLASS]]] = True
+        kept[order[by_stratum[rank < _OF_EVERY_STRATUM]]] = True
     return np.asarray(order[kept[order]])
-
-
-def comparable(labels: NDArray[Any]) -> NDArray[Any]:
-    """Return labels as an array with a dtype of their own instead of object."""
-    return np.array(labels.tolist()) if labels.dtype == object else labels
 
 
 # ---- invalid cells -----------------------------------------------------------------------------

@@ -35,7 +35,7 @@ from discernel.rows.reader import (
     refuse_views,
     stack_matrices,
 )
-from discernel.targets import ClassTarget, labels_without_weight
+from discernel.targets import ClassTarget, labels_without_weight, refuse_words
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,12 +193,8 @@ def _check_targets(y: Any, places: NDArray[np.intp] | None, *, numbers: bool) ->
             f"Got {cells[bad][0]} in row {row}. Leave such rows out: X[known], y[known] with "
             "known = pd.notna(y)."
         )
-    first = next(cells.flat, 0.0)
-    if numbers and isinstance(first, (str, np.datetime64)):
-        raise InvalidInputError(
-            f"y must hold numbers to predict. Got {str(first)!r}. For classes use "
-            "MultipleKernelDiscriminant; convert dates to numbers, such as days."
-        )
+    if numbers:
+        refuse_words(cells)
 
 
 def _select_weighted(X: Any, present: NDArray[np.intp], precomputed: bool) -> tuple[Any, Any]:

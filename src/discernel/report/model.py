@@ -27,16 +27,16 @@ class RowExplanation:
     row : str
         Name of the row.
     predicted : str
-        Predicted class.
+        Predicted class or number.
     baseline : float
-        Score of a typical row for the predicted class.
+        Score of a typical row for the predicted class, or its predicted number.
     contributions : dict of str to float
         Contributions of columns or sources; baseline plus all contributions is the score.
     probability : float or None
-        Probability of the predicted class.
+        Probability of the predicted class; None for a number.
     similar : sequence of (str, str, float, float)
-        Similar training rows: name, class, similarity, and support for the prediction (negative
-        if the row opposes it).
+        Similar training rows: name, class or number, similarity, and support for the prediction
+        (negative if the row opposes it).
     words : str
         Explanation in one or two sentences.
     """
@@ -178,7 +178,8 @@ def _explained(each: RowExplanation) -> Iterator[Block]:
             if sign * support > 0
         ]
         if found:
-            header = ("row", "similarity", "contribution", "class")
+            label = "target" if each.probability is None else "class"
+            header = ("row", "similarity", "contribution", label)
             yield Block(
                 "similar", similar_rows_title(side, each.predicted), "", tuple(found), header, 2
             )

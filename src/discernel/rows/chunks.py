@@ -54,8 +54,8 @@ class Chunk:
     ----------
     X : array, sparse matrix or dataframe of shape (n_rows, n_features)
         The rows.
-    y : ndarray of shape (n_rows,) or None
-        The labels; None for rows to predict.
+    y : ndarray of shape (n_rows,) or (n_rows, n_targets), or None
+        The labels, or numbers to predict; None for rows to predict.
     weights : ndarray of shape (n_rows,) or None
         The sample weights; None for equal weights.
     place : Place
@@ -79,7 +79,8 @@ class Chunk:
         X : array, sparse matrix or dataframe of shape (n_rows, n_features)
             The rows.
         y, weights : array-like of shape (n_rows,), or None
-            The labels and sample weights. None of them may be missing.
+            The labels and sample weights. None of them may be missing. For several numbers to
+            predict, y has the shape (n_rows, n_targets).
         place : Place
             The origin of the rows.
         groups : array-like of shape (n_rows,), optional
@@ -141,14 +142,16 @@ def check_lengths(X: Any, y: Any, weights: Any, name: str) -> None:
 def _refuse_missing_labels(y: NDArray[Any], place: Place) -> None:
     """Raise an error that names the first row without a label."""
     if y.dtype.kind == "O":
-        missing = np.array([is_missing(label) or label in _INFINITE for label in y.tolist()])
+        missing = np.array([is_missing(label) or label in _INFINITE for label in y.flat])
     else:
-        missing = ~np.isfinite(y) if y.dtype.kind == "f" else np.zeros(len(y), dtype=bool)
+        missing = ~np.isfinite(y) if y.dtype.kind == "f" else np.zeros(y.shape, dtype=bool)
     if missing.any():
-        row = int(missing.argmax())
+        first = int(missing.argmax())
+        row = first // (y.size // len(y))
         raise InvalidInputError(
-            f"Every row must have a label. Got {y[row]!r} in {place.of_row(row)}. Remove rows "
-            "without labels before fitting; `predict` accepts them."
+            f"Every row must have a label. Got {y.ravel().tolist()[first]!r} in "
+            f"{place.of_row(row)}. "
+            "Remove rows without labels before fitting; `predict` accepts them."
         )
 
 
@@ -172,17 +175,18 @@ def _refuse_bad_weights(weights: FloatArray, place: Place) -> None:
 
 
 def as_labels(y: Any) -> NDArray[Any]:
-    """Return labels as an array, or raise an error unless they have one dimension.
+    """Return labels as an array, or raise an error unless they have one or two dimensions.
 
     Parameters
     ----------
-    y : array-like of shape (n_rows,)
-        The labels.
+    y : array-like of shape (n_rows,) or (n_rows, n_targets)
+        The labels; several columns for several numbers to predict.
     """
     labels = np.asarray(convert_rows(y))
-    if labels.ndim != 1:
+    if labels.ndim not in (1, 2):
         raise InvalidInputError(
-            f"y should be a 1d array of labels, one per row. Got shape {labels.shape}."
+            "y should be a 1d array of labels, one per row, or of shape (n_rows, n_targets). Got "
+            f"shape {labels.shape}."
         )
     return labels
 

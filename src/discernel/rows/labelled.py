@@ -13,13 +13,19 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discernel.exceptions import InvalidInputError
-from discernel.rows.columns import NUMBER, TableSchema, canonical_text, detect_columns
+from discernel.rows.columns import (
+    NUMBER,
+    TableSchema,
+    canonical_text,
+    detect_columns,
+    one_spelling,
+)
 from discernel.rows.datasets import Dataset
 from discernel.rows.formats import check_file, file_stem, listed, view_slices
 from discernel.rows.groups import group_labels
@@ -33,6 +39,8 @@ _SPELLED_TARGETS = [
 #: A target with more distinct decimal numbers than this is a quantity, not a class.
 MAX_FRACTIONS = 10
 _COMMA = re.compile(r"[+-]?\d+,\d+")
+#: What a target holds: classes, numbers to predict, or whatever its values suggest.
+Task = Literal["auto", "classes", "numbers"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +50,8 @@ class OpenedFile:
     Attributes
     ----------
     dataset : Dataset
-        The features, as a table of numbers, dates and categories, and the labels.
+        The features, as a table of numbers, dates and categories, and the labels; numbers to
+        predict are floats.
     schema : TableSchema
         The kinds of the columns of the features.
     target : str
@@ -75,6 +84,7 @@ def open_file(
     categorical: Sequence[str] = (),
     numeric: Sequence[str] = (),
     groups: str | None = None,
+    task: Task = "auto",
     digest: str | None = None,
 ) -> OpenedFile:
     r"""Load the data set of a file.
@@ -100,6 +110,9 @@ def open_file(
         Columns to treat as numbers; other text becomes missing cells.
     groups : str, optional
         The column with the groups of the rows, which is not a feature.
+    task : {"auto", "classes", "numbers"}
+        What the target holds. By default numbers, if it has more than 10 distinct decimal numbers
+        or many distinct integers, and otherwise classes.
     digest : str, optional
         The expected digest of the content, from `digest`. Other content raises an error.
 
@@ -145,6 +158,7 @@ def open_file(
         tuple(categorical),
         tuple(numeric),
         groups,
+        task,
     )
 
 
@@ -170,6 +184,7 @@ def _open(
     categorical: tuple[str, ...],
     numeric: tuple[str, ...],
     groups: str | None,
+    task: Task,
 ) -> OpenedFile:
     where = Path(path).name
     labels = (target, f"column {target}") if target is not None else _SPELLED_TARGETS
@@ -180,22 +195,21 @@ def _open(
         raise InvalidInputError(f"{where} must have rows below the header. Got none.")
     target = find_target(list(table.columns), target, where)
     _check_names(table, (*drop, *categorical, *numeric, *named), target, where)
-    became = dict.fromkeys(drop, "left out: dropped") | {target: "the classes"}
+    table, y, notes = rows_with_labels(table, target, where, task)
+    became = dict.fromkeys(drop, "left out: dropped") | {target: target_use(y)}
     became |= dict.fromkeys(named, "the groups")
-    table, y, notes = rows_with_labels(table, target, where)
     together = None if groups is None else group_labels(np.asarray(table[groups]), len(table))
     found = detect_columns(table.drop(columns=list(became)), categorical, numeric, where)
     kept = found.schema.columns
     n_kept = {view: len(set(columns) & set(kept)) for view, columns in read.views.items()}
     n_kept = {view: n for view, n in n_kept.items() if n}
     y.setflags(write=False)
-    n = len(np.unique(y))
     dataset = Dataset(
         name=name,
         X=found.features,
         y=y,
         feature_names=kept,
-        description=f"{len(y):,} rows, {len(kept):,} columns, {n} classes",
+        description=f"{len(y):,} rows, {len(kept):,} columns, {describe_target(y)}",
         source=f"file {where}",
         views=view_slices(n_kept) if len(n_kept) > 1 else {},
     )
@@ -209,6 +223,23 @@ def _open(
         found.identifiers,
         together,
     )
+
+
+def holds_numbers(y: NDArray[Any]) -> bool:
+    """Return whether labels from `rows_with_labels` or a data set are numbers to predict."""
+    return y.dtype.kind == "f"
+
+
+def target_use(y: NDArray[Any]) -> str:
+    """Return how the target column is used, for users."""
+    return "the numbers to predict" if holds_numbers(y) else "the classes"
+
+
+def describe_target(y: NDArray[Any]) -> str:
+    """Return the number of classes, or the range of numbers to predict."""
+    if holds_numbers(y):
+        return f"numbers from {y.min():.7g} to {y.max():.7g}"
+    return f"{len(np.unique(y))} classes"
 
 
 # ---- the checks --------------------------------------------------------------------------------
@@ -268,58 +299,137 @@ def _check_names(table: Any, names: Iterable[str], target: str, where: str) -> N
             )
 
 
-def rows_with_labels(table: Any, target: str, where: str) -> tuple[Any, NDArray[Any], list[str]]:
-    """Return the rows with labels, the labels as integers or text, and notes for users.
+def rows_with_labels(
+    table: Any, target: str, where: str, task: Task = "auto"
+) -> tuple[Any, NDArray[Any], list[str]]:
+    """Return the rows with labels, the labels as integers or text or floats, and notes for users.
 
     Parameters
     ----------
     table : DataFrame
         All rows.
     target : str
-        The column with the labels.
+        The column with the labels, or with the numbers to predict.
     where : str
         The name of the table, for error messages.
+    task : {"auto", "classes", "numbers"}
+        What the column holds. ``"auto"`` decides by `find_task`. Numbers are floats.
     """
     absent, notes = table[target].isna(), []
-    if absent.any():
-        rows = "row" if absent.sum() == 1 else "rows"
-        notes.append(f"left out {absent.sum():,} {rows} without a class in {target!r}")
-        table = table[~absent].reset_index(drop=True)
-    if not len(table):
+    rows = table[~absent].reset_index(drop=True) if absent.any() else table
+    if not len(rows):
         raise InvalidInputError(
-            f"The target must hold classes. Column {target!r} of {where} has no values. Name "
-            "another target."
+            f"The target must hold classes or numbers. Column {target!r} of {where} has no values. "
+            "Name another target."
         )
-    y = _classes(canonical_text(table[target]), target, where)
+    cells = canonical_text(rows[target])
+    texts = plain_decimals(cells)
+    found = find_task(texts) if task == "auto" else task
+    if absent.any():
+        what = "class" if found == "classes" else "number"
+        named = "row" if absent.sum() == 1 else "rows"
+        notes.append(f"left out {absent.sum():,} {named} without a {what} in {target!r}")
+    if found == "numbers":
+        y = _numbers(texts, target, where)
+        few = task == "auto" and len(set(texts)) <= _most_classes(len(texts))
+        advice = " --task classes predicts classes." if few else ""
+        how = f"{len(set(texts)):,} distinct {describe_target(y)}"
+        return rows, y, [*notes, f"predicts numbers: {target!r} holds {how}.{advice}"]
+    y = _classes(texts, target, where)
+    y = y if y.dtype.kind == "i" else cells.astype(str)  # labels of decimal numbers as given
     classes = np.unique(y)
     if len(classes) < 2:
         raise InvalidInputError(
             f"The target must hold at least two classes. Column {target!r} of {where} holds "
             f"{classes[0]!s} in every row. Name another target."
         )
-    return table, y, notes
+    if task == "auto" and y.dtype.kind == "i" and len(classes) > 2:
+        how = f"{len(classes)} distinct integers. --task numbers predicts numbers."
+        notes.append(f"predicts classes: {target!r} holds {how}")
+    return rows, y, notes
+
+
+def find_task(values: NDArray[Any]) -> Literal["classes", "numbers"]:
+    """Return whether a target holds classes or numbers to predict.
+
+    It holds numbers if all values are numbers, and if there are more than 10 distinct ones with
+    decimals, or more than 20 distinct integers and a third as many as rows: integers may be
+    labels, but hardly with fewer than three rows each.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows,)
+        The values, as text in one spelling.
+    """
+    different = set(values)
+    if not are_numbers(different):
+        return "classes"
+    most = max(20, len(values) // 3) if _are_whole(different) else MAX_FRACTIONS
+    return "numbers" if len(different) > most else "classes"
+
+
+def are_numbers(texts: Iterable[str]) -> bool:
+    """Return whether all texts are numbers."""
+    return all(NUMBER.fullmatch(text) for text in texts)
+
+
+def _most_classes(n_rows: int) -> int:
+    """Return the largest number of classes of so many rows."""
+    return max(20, n_rows // 2)
+
+
+def _are_whole(texts: Iterable[str]) -> bool:
+    return not any("." in text for text in texts)
+
+
+def plain_decimals(texts: NDArray[Any]) -> NDArray[Any]:
+    """Return texts with a decimal point instead of a decimal comma, if all of them are numbers.
+
+    Parameters
+    ----------
+    texts : ndarray of shape (n_rows,)
+        Texts; None for missing cells.
+    """
+    different = set(texts) - {None}
+    has_commas = any(_COMMA.fullmatch(text) for text in different)
+    if not has_commas or not all(_COMMA.fullmatch(t) or NUMBER.fullmatch(t) for t in different):
+        return texts
+    points = {text: one_spelling(text.replace(",", ".")) for text in different}
+    return np.array([points.get(text) for text in texts], dtype=object)
+
+
+def _numbers(texts: NDArray[Any], target: str, where: str) -> NDArray[np.float64]:
+    """Return the numbers of a target, or raise an error that names the first other value."""
+    odd = [i for i, text in enumerate(texts) if not NUMBER.fullmatch(text)]
+    if odd:
+        raise InvalidInputError(
+            f"The target must hold numbers. Column {target!r} of {where} holds {texts[odd[0]]!r}. "
+            "Correct or empty such cells, or predict classes: --task classes (task='classes' in "
+            "Python)."
+        )
+    y = texts.astype(np.float64)
+    if not np.isfinite(y).all() or np.ptp(y) == 0:
+        raise InvalidInputError(
+            f"The target must hold finite numbers that vary. Column {target!r} of {where} holds "
+            f"{y[0] if np.ptp(y) == 0 else y[~np.isfinite(y)][0]:g}. Name another target."
+        )
+    return y
 
 
 def _classes(texts: NDArray[Any], target: str, where: str) -> NDArray[Any]:
     """Return labels as 64-bit integers if possible, or else as text."""
     values = set(texts)
-    if all(_COMMA.fullmatch(text) or NUMBER.fullmatch(text) for text in values):
-        values = {text.replace(",", ".") for text in values}
-    if all(NUMBER.fullmatch(text) for text in values):
-        whole = not any("." in text for text in values)
-        # Integers may be class labels, but hardly with fewer than three rows each.
-        if len(values) > (max(20, len(texts) // 3) if whole else MAX_FRACTIONS):
-            numbers = [float(text) for text in values]
-            raise InvalidInputError(
-                f"The target must hold classes. Column {target!r} of {where} holds {len(values)} "
-                f"distinct numbers, from {min(numbers):g} to {max(numbers):g}: a quantity. Divide "
-                "it into classes, or predict it with discernel.MultipleKernelRidge."
-            )
-        if whole and all(-(2**63) <= int(text) < 2**63 for text in values):
-            return np.array([int(text) for text in texts], dtype=np.int64)
-    elif len(values) > max(20, len(texts) // 2):
+    numeric = are_numbers(values)
+    if len(values) > _most_classes(len(texts)):
+        what, advice = "texts", "Name another target."
+        if numeric:
+            what = "numbers"
+            advice = "Predict numbers: --task numbers (task='numbers' in Python)."
         raise InvalidInputError(
             f"The target must hold classes. Column {target!r} of {where} holds {len(values)} "
-            f"distinct texts in {len(texts)} rows. Name another target."
+            f"distinct {what} in {len(texts)} rows. {advice}"
         )
+    whole = numeric and _are_whole(values)
+    if whole and all(-(2**63) <= int(text) < 2**63 for text in values):
+        return np.array([int(text) for text in texts], dtype=np.int64)
     return texts.astype(str)

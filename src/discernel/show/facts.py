@@ -518,8 +518,7 @@ class ModelFacts(LearnedFacts):
             others = "it" if len(weak) == 1 else "them"
             fit = f"try a fit without {others}."
             steps.append(f"{number} no importance beyond the standard error: {fit}")
-        if self.classes:
-            steps.append("Compare it with other methods on the same rows: discernel compare.")
+        steps.append("Compare it with other methods on the same rows: discernel compare.")
         steps.append("See why a row has its prediction: discernel explain.")
         return Block("next", "what to do next", sentences=tuple(steps))
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from discernel.compare.report.learned import finished
-from discernel.compare.report.words import BASELINE
+from discernel.compare.report.words import BASELINES
 from discernel.compare.roc import MeanCurve, mean_roc
 from discernel.compare.store import Record
 from discernel.compare.tables import ResultTable
@@ -145,7 +145,7 @@ def draw_roc(table: ResultTable, dataset: str) -> list[Drawing]:
     curves = {
         method: found
         for method, records in finished(table, dataset).items()
-        if method != BASELINE and (found := mean_roc(records)) is not None
+        if method not in BASELINES and (found := mean_roc(records)) is not None
     }
     if not curves:
         return []
@@ -168,7 +168,7 @@ def draw_roc(table: ResultTable, dataset: str) -> list[Drawing]:
 def draw_time(table: ResultTable, dataset: str) -> list[Drawing]:
     """Draw the metric against the time of a fit, one point per method."""
     entries = [e for e in table.of_dataset(dataset) if e.seconds_fit > 0 and e.interval]
-    guess = [e for e in entries if e.method == BASELINE]
+    guess = [e for e in entries if e.method in BASELINES]
     if len(entries) - len(guess) > 1:  # it is far from all others and would compress the axis
         entries = [e for e in entries if e not in guess]
     if len(entries) < 2:
@@ -195,7 +195,8 @@ def draw_time(table: ResultTable, dataset: str) -> list[Drawing]:
     _place_legend_below(ax)
     alt = f"{metric.label} on {dataset} against the time of a fit: {join(described)}."
     absent = [e for e in guess if e not in entries]
-    caption = f"Not drawn: {BASELINE}, {metric.show_with_unit(absent[0].mean)}." if absent else ""
+    listed = [f"{each.method}, {metric.show_with_unit(each.mean)}" for each in absent]
+    caption = f"Not drawn: {join(listed)}." if absent else ""
     return [Drawing(ax.figure, dataset, alt, caption)]
 
 

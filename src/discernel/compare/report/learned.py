@@ -87,7 +87,8 @@ def _candidates(table: ResultTable, dataset: str) -> Iterator[Block]:
         stored = [found for r in records if (found := r.result.details.get("considered"))]
         if not stored:
             continue
-        by_folds = all(entry[5] is not None for entry in stored[0])
+        by_folds = any(entry[4] > 0 or entry[5] is not None for entry in stored[0])
+        numbers = stored[0][0][5] is None  # numbers have no accuracy
         by_line: dict[str, list[Any]] = defaultdict(list)
         for entry in (entry for found in stored for entry in found):
             by_line[_line(entry, by_folds)].append(entry)
@@ -98,10 +99,11 @@ def _candidates(table: ResultTable, dataset: str) -> Iterator[Block]:
         )
         rows = []
         for times, cost, beside, line in lines:
-            second = percent(beside) if by_folds else f"{beside:z.3f}"
+            second = percent(beside) if by_folds and not numbers else f"{beside:z.3f}"
             share = f"chosen in {-times} of {len(stored)}"
             rows.append(Row((line, f"{cost:z.3f}", second, share), cost))
-        names = ("log-loss", "accuracy %") if by_folds else _LEAVE_ONE_OUT
+        names = ("squared error", "R²") if numbers else ("log-loss", "accuracy %")
+        names = names if by_folds else _LEAVE_ONE_OUT
         yield Block("", f"{method} on {dataset}", "", tuple(rows), ("candidate", *names, ""), 2)
 
 
@@ -114,9 +116,10 @@ def _line(entry: Sequence[Any], by_folds: bool) -> str:
 
 
 def _mean_numbers(entries: Sequence[Sequence[Any]], by_folds: bool) -> tuple[float, float]:
-    """Return the mean loss of a candidate, and its mean accuracy or pull."""
+    """Return the mean loss of a candidate, and its mean accuracy, R² or pull."""
     costs = [entry[1] + entry[2] for entry in entries]
-    beside = [entry[5] if by_folds else entry[2] for entry in entries]
+    shown = [1.0 - entry[1] if entry[5] is None else entry[5] for entry in entries]
+    beside = shown if by_folds else [entry[2] for entry in entries]
     return float(np.mean(costs)), float(np.mean(beside))
 
 
@@ -153,8 +156,9 @@ LEARNED: tuple[tuple[str, str, str, Callable[[ResultTable, str], Iterator[Block]
         "equal or learned kernel weights, with columns unscaled or scaled by their importance. The "
         "simplest candidate is chosen unless another one is better by more than one standard "
         "error. If kernels were given, candidates are compared by the leave-one-out squared error "
-        "of the class scores (1 for a constant prediction; not an error rate) plus a penalty for "
-        "unequal weights, the pull; the smallest sum is chosen. Shorter bars are better.",
+        "of the class scores or numbers (1 for a constant prediction; not an error rate) plus a "
+        "penalty for unequal weights, the pull; the smallest sum is chosen. Shorter bars are "
+        "better.",
         _candidates,
     ),
 )

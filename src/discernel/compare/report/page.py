@@ -31,8 +31,8 @@ _SECTIONS: tuple[tuple[str, str, str, _Draw], ...] = (
     (
         "time",
         "Time",
-        "Further to the left is faster. Higher accuracies and AUC are better, lower log-loss and "
-        "Brier scores. Vertical lines are 95 % intervals.",
+        "Further to the left is faster. Higher accuracies, AUC and R² are better, lower log-loss, "
+        "Brier scores and errors. Vertical lines are 95 % intervals.",
         figures.draw_time,
     ),
     (
@@ -45,10 +45,10 @@ _SECTIONS: tuple[tuple[str, str, str, _Draw], ...] = (
     (
         "regularization",
         "Error against λ",
-        "Leave-one-out: the class scores of every training row are predicted from the other rows. "
-        "The error is the mean squared difference from the true scores: 0 is perfect, 1 is a "
-        "constant prediction. It is not an error rate: an error of 0.1 is possible with an "
-        "accuracy of 100 %. λ is the strength of the regularization. Lines are means over splits.",
+        "Leave-one-out: the class scores of every training row are predicted from the other rows, "
+        "or its numbers in units of their standard deviation. The error is the mean squared "
+        "difference from the truth: 0 is perfect, 1 is a constant prediction. λ is the strength of "
+        "the regularization. Lines are means over splits.",
         figures.draw_errors_by_regularization,
     ),
     (
@@ -65,6 +65,13 @@ _SECTIONS: tuple[tuple[str, str, str, _Draw], ...] = (
         figures.draw_embeddings,
     ),
 )
+
+
+#: Further explanations of sections, for results of classes.
+_FOR_CLASSES = {
+    "regularization": "The error is not an error rate: an error of 0.1 is possible with an "
+    "accuracy of 100 %.",
+}
 
 
 def write_report(
@@ -92,7 +99,7 @@ def write_report(
     words : sequence of str, default=()
         Paragraphs before the summary, for example the purpose of the experiment.
     metric : str, default="accuracy"
-        The metric by which methods are compared, one of `discernel.compare.metrics.METRICS`.
+        The metric by which methods are compared, one of `discernel.compare.metrics.ALL_METRICS`.
     origin : Origin, optional
         Origin of the results, from `discernel.compare.exports.origin_of`.
 
@@ -167,7 +174,9 @@ def _figures(table: ResultTable) -> list[Section]:
         drawn = [each for dataset in table.datasets for each in draw(table, dataset)]
         pictures = [replace(d, svg=to_svg(d.figure, f"{id_}-{i}")) for i, d in enumerate(drawn)]
         if pictures:
-            found.append(Section(id_, title, (text,), figures=tuple(pictures)))
+            further = "" if table.metric.of_numbers else _FOR_CLASSES.get(id_, "")
+            paragraphs = tuple(filter(None, (text, further)))
+            found.append(Section(id_, title, paragraphs, figures=tuple(pictures)))
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from discernel.compare.metrics import PredictionMetric
 from discernel.compare.report import words
 from discernel.compare.report.learned import importance_blocks
-from discernel.compare.report.words import BASELINE, DEFAULT, span
+from discernel.compare.report.words import BASELINES, DEFAULT, span
 from discernel.compare.tables import Entry, Ranking, ResultTable, failures, rank_methods
 from discernel.show.facts import Block, Row
 from discernel.show.words import join, percent, seconds
@@ -114,11 +114,12 @@ def _entry_point(entry: Entry, verdict: str, metric: PredictionMetric) -> Method
 
 def drawn_range(entries: Sequence[Entry]) -> tuple[float, float]:
     """Return the ends of an axis: hundredths that enclose all intervals except the baseline's."""
-    known = [e.interval for e in entries if e.interval is not None and e.method != BASELINE]
+    known = [e.interval for e in entries if e.interval is not None and e.method not in BASELINES]
     ends = [i.mean if math.isnan(end) else end for i in known for end in (i.low, i.high)]
     low, high = min(ends, default=0.0), max(ends, default=1.0)
-    low, high = math.floor(100 * low) / 100, math.ceil(100 * high) / 100
-    return low, max(high, low + 0.01)
+    step = 0.01 if not 0.0 < high < 0.1 else high / 100  # errors of small numbers
+    low, high = step * math.floor(low / step + 1e-9), step * math.ceil(high / step - 1e-9)
+    return low, max(high, low + step)
 
 
 def rank_figure(ranking: Ranking) -> IntervalFigure:
@@ -201,14 +202,17 @@ def _tiles(table: ResultTable, ranking: Ranking | None, n_runs: int, n_failed: i
     metric, rows = table.metric, []
     detail = f"{entry.method}, 95 % interval {span(entry.interval, metric)}"
     rows.append((metric.label, metric.show_with_unit(entry.mean), detail))
-    guess = entries.get(BASELINE)
+    guess = next((entries[name] for name in BASELINES if name in entries), None)
     if guess is not None and guess is not entry:
-        detail = f"{metric.label} of always predicting the most frequent class"
+        detail = f"{metric.label} of always predicting {BASELINES[guess.method]}"
         rows.append(("baseline", metric.show_with_unit(guess.mean), detail))
     if "log_loss" in entry.means and metric.name != "log_loss":
         share = percent(math.exp(-entry.means["log_loss"]))
         detail = f"the true class has a probability of {share} %, as a geometric mean"
         rows.append(("log-loss", f"{entry.means['log_loss']:z.3f}", detail))
+    if "rmse" in entry.means and metric.name != "rmse":
+        detail = "root mean squared error, in units of the target"
+        rows.append(("typical error", f"{entry.means['rmse']:.4g}", detail))
     rows.append(("time of a fit", seconds(entry.seconds_fit, 2), entry.method))
     return [Row(each) for each in rows[:3]]
 

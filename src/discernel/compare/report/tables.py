@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from discernel.compare.metrics import METRICS, PredictionMetric
+from discernel.compare.metrics import PredictionMetric, metrics_beside
 from discernel.compare.report import words
 from discernel.compare.report.words import span
 from discernel.compare.tables import Ranking, ResultTable, failures, rank_methods
@@ -72,7 +72,7 @@ def _describe_ranks(ranking: Ranking, metric: PredictionMetric) -> str:
 def _metrics(table: ResultTable) -> list[PredictionMetric]:
     """Return the metrics that at least one method has, the metric of the ranking first."""
     known = {name for entry in table.entries.values() for name in entry.means}
-    found = [metric for name, metric in METRICS.items() if name in known]
+    found = [each for name, each in metrics_beside(table.metric).items() if name in known]
     return sorted(found, key=lambda metric: metric != table.metric)
 
 
@@ -134,7 +134,7 @@ def _comparison(table: ResultTable) -> list[Section]:
 
     def number(value: float) -> str:
         """Return a difference of a metric as text, in percentage points if it is in percent."""
-        return signed(100.0 * value, "z.1f") if metric.in_percent else signed(value)
+        return signed(100.0 * value, "z.1f") if metric.in_percent else signed(value, metric.form)
 
     for each in table.against(reference):
         found = each.difference

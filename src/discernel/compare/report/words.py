@@ -5,15 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from discernel.compare.methods import DEFAULT_METHODS
+from discernel.compare.methods import DEFAULT_METHODS, DEFAULT_NUMBER_METHODS
 from discernel.compare.metrics import PredictionMetric
 from discernel.compare.plan import Splits
 from discernel.compare.statistics import ALPHA, Interval
 from discernel.compare.tables import Entry, Failure, Ranking, ResultTable
 from discernel.show.words import count, join, probability
 
-#: discernel's default method, and the baseline that predicts the most frequent class.
-DEFAULT, BASELINE = DEFAULT_METHODS[0], DEFAULT_METHODS[-1]
+#: discernel's default method, and the baselines that learn nothing, by what they predict.
+DEFAULT = DEFAULT_METHODS[0]
+BASELINES = {
+    DEFAULT_METHODS[-1]: "the most frequent class",
+    DEFAULT_NUMBER_METHODS[-1]: "the mean",
+}
 #: With fewer splits the corrected t-test has little power.
 _FEW_SPLITS = 10
 #: Largest number of methods with the best mean that are named.

@@ -1,0 +1,397 @@
+"""The target of rows in chunks: its totals over all rows, and the columns that are summed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discernel.arrays import FloatArray
+from discernel.arrays.sample_weights import SampleWeights
+from discernel.bank.sums import FeatureSums
+from discernel.exceptions import InvalidInputError
+from discernel.rows.formats import listed
+from discernel.targets import ClassTarget, RegressionTarget, refuse_words
+
+#: The largest number of classes.
+_MOST_LABELS = 5_000
+
+Positions = NDArray[np.intp]
+
+
+# ---- totals over all rows ----------------------------------------------------------------------
+
+
+class Totals(ABC):
+    """Totals of y over the rows of a survey. The totals of two sets of rows can be merged."""
+
+    @abstractmethod
+    def read(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Return y of a chunk in one dtype, or raise an error."""
+
+    @abstractmethod
+    def of(self, y: NDArray[Any], weights: FloatArray | None) -> Self:
+        """Return the totals of some rows.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n_rows, ...)
+            The labels or numbers, from `read`.
+        weights : ndarray of shape (n_rows,) or None
+            The sample weights; None for equal weights.
+        """
+
+    @abstractmethod
+    def merged(self, other: Any) -> Self:
+        """Return the totals of the rows of both."""
+
+    @abstractmethod
+    def decayed(self, factor: float) -> Self:
+        """Return the totals with all weights multiplied by a factor."""
+
+    @property
+    @abstractmethod
+    def varies(self) -> bool:
+        """Whether y differs between rows, so that a model can be learned."""
+
+    @abstractmethod
+    def strata(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Return the stratum of each row; a sample keeps some rows of every stratum."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClassTotals(Totals):
+    """The total weight of each class.
+
+    Attributes
+    ----------
+    weights : mapping of label to float
+        The total weights; 0 for classes without rows so far, and for classes whose rows all have
+        weight 0.
+    """
+
+    weights: Mapping[Any, float] = field(default_factory=dict)
+
+    def read(self, y: NDArray[Any]) -> NDArray[Any]:
+        if y.ndim != 1:
+            raise InvalidInputError(
+                f"y should be a 1d array of labels, one per row. Got shape {y.shape}."
+            )
+        return comparable(y)
+
+    def of(self, y: NDArray[Any], weights: FloatArray | None) -> ClassTotals:
+        found, codes = np.unique(y, return_inverse=True)
+        sums = np.bincount(codes, weights, minlength=len(found))
+        return _checked(dict(zip(found.tolist(), map(float, sums), strict=True)))
+
+    def merged(self, other: ClassTotals) -> ClassTotals:
+        weights = dict(self.weights)
+        for label, weight in other.weights.items():
+            weights[label] = weights.get(label, 0.0) + weight
+        return _checked(weights)
+
+    def decayed(self, factor: float) -> ClassTotals:
+        return ClassTotals({label: factor * weight for label, weight in self.weights.items()})
+
+    @property
+    def varies(self) -> bool:
+        return len(self.weights) > 1
+
+    def strata(self, y: NDArray[Any]) -> NDArray[Any]:
+        return y
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """The class labels, sorted; raises an error if they cannot be sorted."""
+        try:
+            return np.array(sorted(self.weights))
+        except TypeError as error:
+            kinds = sorted({type(label).__name__ for label in self.weights})
+            raise InvalidInputError(
+                f"Labels must have one type. Got {' and '.join(kinds)}. Convert all to text."
+            ) from error
+
+    @property
+    def seen(self) -> NDArray[Any]:
+        """The labels with positive total weight, sorted."""
+        return np.array([label for label in self.classes.tolist() if self.weights[label] > 0])
+
+    def with_classes(self, classes: NDArray[Any]) -> ClassTotals:
+        """Return the totals with more classes, or raise an error if one of their own is missing.
+
+        Parameters
+        ----------
+        classes : ndarray of shape (n_classes,)
+            All class labels, including those of later rows.
+        """
+        codes_of(self.classes, classes)
+        return ClassTotals(dict.fromkeys(classes.tolist(), 0.0) | dict(self.weights))
+
+    def target(
+        self, y: NDArray[Any], weights: FloatArray, classes: NDArray[Any] | None = None
+    ) -> ClassTarget:
+        """Return the classes of sampled rows, with the class weights of all rows.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n_rows,)
+            The labels of the rows.
+        weights : ndarray of shape (n_rows,)
+            Their sample weights.
+        classes : ndarray of shape (n_classes,), optional
+            All labels, sorted; by default `classes`.
+        """
+        classes = self.classes if classes is None else classes
+        codes = codes_of(y, classes)
+        drawn = np.bincount(codes, weights, minlength=len(classes))
+        all_rows = np.array([self.weights.get(label, 0.0) for label in classes.tolist()])
+        values = weights * np.divide(all_rows, drawn, out=all_rows * 0.0, where=drawn > 0)[codes]
+        values *= weights.sum() / values.sum()
+        if np.allclose(values, weights, rtol=1e-12, atol=0.0):
+            values = weights  # the sample has all rows
+        return ClassTarget(classes, codes, SampleWeights.of(values))
+
+
+@dataclass(frozen=True, eq=False)
+class NumberTotals(Totals):
+    """The mean and the range of the numbers to predict.
+
+    Attributes
+    ----------
+    weight : float
+        The total weight.
+    mean, low, high : ndarray of shape (n_targets,)
+        The mean, the smallest and the largest number of each target, over rows of positive weight.
+    """
+
+    weight: float = 0.0
+    mean: FloatArray = field(default_factory=lambda: np.zeros(0))
+    low: FloatArray = field(default_factory=lambda: np.zeros(0))
+    high: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+    def read(self, y: NDArray[Any]) -> NDArray[Any]:
+        refuse_words(y)
+        return np.asarray(y, dtype=np.float64)
+
+    def of(self, y: NDArray[Any], weights: FloatArray | None) -> NumberTotals:
+        values, weights = _columns(y), np.ones(len(y)) if weights is None else weights
+        counted = weights > 0
+        if not counted.any():
+            return NumberTotals()
+        values, weights = values[counted], weights[counted]
+        shares = weights / weights.max()  # weights may be as large as numbers can be
+        mean = shares @ values / shares.sum()
+        return NumberTotals(float(weights.sum()), mean, values.min(axis=0), values.max(axis=0))
+
+    def merged(self, other: NumberTotals) -> NumberTotals:
+        if not other.weight or not self.weight:
+            return self if self.weight else other
+        if len(self.mean) != len(other.mean):
+            raise InvalidInputError(
+                f"All parts must have the same number of targets. Got {len(self.mean)} and "
+                f"{len(other.mean)}."
+            )
+        weight = self.weight + other.weight
+        return NumberTotals(
+            weight,
+            self.mean + (other.weight / weight) * (other.mean - self.mean),
+            np.minimum(self.low, other.low),
+            np.maximum(self.high, other.high),
+        )
+
+    def decayed(self, factor: float) -> NumberTotals:
+        return replace(self, weight=factor * self.weight)
+
+    @property
+    def varies(self) -> bool:
+        return bool(len(self.low) and (self.low < self.high).all())
+
+    def strata(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Return 0, or another integer for rows with the smallest or largest number of a target.
+
+        So a target that differs from a constant in a few rows varies over a sample too.
+        """
+        values = _columns(y)
+        ends = np.hstack([values == values.min(axis=0), values == values.max(axis=0)])
+        return np.where(ends.any(axis=1), 1 + ends.argmax(axis=1), 0)
+
+    def target(self, y: NDArray[Any], weights: FloatArray) -> RegressionTarget:
+        """Return the numbers of sampled rows.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n_rows,) or (n_rows, n_targets)
+            The numbers.
+        weights : ndarray of shape (n_rows,)
+            Sample weights of the rows.
+        """
+        return RegressionTarget.from_values(y, SampleWeights.of(weights))
+
+
+def _checked(weights: Mapping[Any, float]) -> ClassTotals:
+    """Return the totals of classes, or raise an error if there are too many."""
+    if len(weights) > _MOST_LABELS:
+        raise InvalidInputError(
+            f"There must be at most {_MOST_LABELS:,} classes. Got more. Are the labels continuous?"
+        )
+    return ClassTotals(weights)
+
+
+def _columns(y: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers with one column per target."""
+    return y[:, None] if y.ndim == 1 else y
+
+
+def codes_of(labels: NDArray[Any], classes: NDArray[Any], where: str = "y") -> Positions:
+    """Return the position of each label among the classes, or raise an error for unknown labels.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_rows,)
+        Labels.
+    classes : ndarray of shape (n_classes,)
+        All class labels, sorted.
+    where : str
+        The origin of the labels, for the error message.
+    """
+    labels = comparable(labels)
+    wrong = labels[:1]
+    if (labels.dtype.kind in "US") == (classes.dtype.kind in "US"):
+        codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+        wrong = labels[classes[codes] != labels]
+        if len(wrong) == 0:
+            return codes
+    raise InvalidInputError(
+        f"Every label must be one of the classes, {listed(classes.tolist(), 8)}. Got "
+        f"{wrong.tolist()[0]!r} in {where}. Name all classes in the first call of partial_fit; in "
+        "fit, rows must be the same in both passes."
+    )
+
+
+def comparable(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return labels as an array with a dtype of their own instead of object."""
+    return np.array(labels.tolist()) if labels.dtype == object else labels
+
+
+# ---- columns that are summed -------------------------------------------------------------------
+
+
+class Coding(ABC):
+    """Columns of numbers that stand for y in sums over all rows; it can be sent to workers."""
+
+    @property
+    @abstractmethod
+    def n_values(self) -> int:
+        """The number of columns."""
+
+    @abstractmethod
+    def values(self, y: NDArray[Any], where: str = "y") -> FloatArray:
+        """Return the columns of some rows, of shape (n_rows, n_values), or raise an error."""
+
+    def factors_of(self, y: NDArray[Any]) -> FloatArray:
+        """Return the factors of the sample weights of some rows."""
+        return np.ones(len(y))
+
+    @abstractmethod
+    def table(self, target: Any) -> FloatArray:
+        """Return the matrix that turns the columns into target scores.
+
+        Parameters
+        ----------
+        target : Target
+            The target of the sample.
+        """
+
+    @abstractmethod
+    def scores(self, y: NDArray[Any], table: FloatArray) -> FloatArray:
+        """Return the target scores of some rows."""
+
+    @abstractmethod
+    def totals(self, totals: Any, sums: FeatureSums) -> Iterator[tuple[str, float, float, float]]:
+        """Yield names of totals, their values in a survey and in sums, and their unit."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClassCoding(Coding):
+    """One indicator column per class.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_classes,)
+        All class labels, sorted.
+    factors : ndarray of shape (n_classes,)
+        The class weights.
+    """
+
+    classes: NDArray[Any]
+    factors: FloatArray
+
+    @property
+    def n_values(self) -> int:
+        return len(self.classes)
+
+    def values(self, y: NDArray[Any], where: str = "y") -> FloatArray:
+        return np.asarray(np.eye(len(self.classes))[codes_of(y, self.classes, where)])
+
+    def factors_of(self, y: NDArray[Any]) -> FloatArray:
+        return np.asarray(self.factors[codes_of(y, self.classes)])
+
+    def table(self, target: ClassTarget) -> FloatArray:
+        table = np.zeros((len(self.classes), target.n_classes - 1))
+        table[np.searchsorted(self.classes, target.classes)] = target.class_scores
+        return table
+
+    def scores(self, y: NDArray[Any], table: FloatArray) -> FloatArray:
+        return np.asarray(table[codes_of(y, self.classes)])
+
+    def totals(
+        self, totals: ClassTotals, sums: FeatureSums
+    ) -> Iterator[tuple[str, float, float, float]]:
+        found = sums.values / self.factors
+        for label, weight in zip(self.classes.tolist(), found.tolist(), strict=True):
+            yield f"rows of class {label!r}", totals.weights.get(label, 0.0), weight, 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class NumberCoding(Coding):
+    """The numbers themselves, minus an origin near them, so that sums keep their digits.
+
+    Attributes
+    ----------
+    origin : ndarray of shape (n_targets,)
+        The origin: the mean over the rows of the first fit.
+    """
+
+    origin: FloatArray
+
+    @property
+    def n_values(self) -> int:
+        return len(self.origin)
+
+    def values(self, y: NDArray[Any], where: str = "y") -> FloatArray:
+        refuse_words(y)
+        numbers = _columns(np.asarray(y, dtype=np.float64))
+        if numbers.shape[1] != self.n_values:
+            raise InvalidInputError(
+                f"y must have as many targets as in the first rows, {self.n_values}. Got "
+                f"{numbers.shape[1]} in {where}."
+            )
+        return np.asarray(numbers - self.origin)
+
+    def table(self, target: RegressionTarget) -> FloatArray:
+        return np.diag(1.0 / target.units)
+
+    def scores(self, y: NDArray[Any], table: FloatArray) -> FloatArray:
+        return np.asarray(self.values(y) @ table)
+
+    def totals(
+        self, totals: NumberTotals, sums: FeatureSums
+    ) -> Iterator[tuple[str, float, float, float]]:
+        found = self.origin + sums.values / sums.weight
+        units = totals.high - totals.low
+        for i, (first, second) in enumerate(zip(totals.mean, found, strict=True)):
+            yield f"as the mean of target {i}", float(first), float(second), float(units[i])

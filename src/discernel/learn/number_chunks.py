@@ -1,0 +1,96 @@
+"""Fits of numbers to rows in chunks, and fits of numbers to which rows are added."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discernel.discriminant import HeldOutNumbers, HeldOutScores
+from discernel.exceptions import InvalidInputError
+from discernel.learn.chunks import Fitted, StreamLearner, as_chunk
+from discernel.learn.labels import NumberCoding, NumberTotals, Totals
+from discernel.learn.rows import Learning
+from discernel.learn.summed import StreamedFit
+from discernel.learn.survey import Survey, check_cells
+from discernel.model import Model
+from discernel.rows.chunks import errors_with_origin
+from discernel.targets import RegressionTarget
+
+
+@dataclass(frozen=True, eq=False)
+class NumberStreamLearner(StreamLearner):
+    """Fit a ridge regression to rows in chunks, or add rows to it."""
+
+    totals: ClassVar[Totals] = NumberTotals()
+
+    def _coded(self, survey: Survey) -> tuple[Survey, NumberCoding]:
+        if not survey.totals.varies:
+            raise InvalidInputError(
+                "Every target must vary over the rows. Got the same number in all of them. Leave "
+                "this target out; for partial_fit, pass more rows in the first call."
+            )
+        target, request = self._target(survey, np.arange(len(survey.drawn))), self.run.request
+        request.criterion.check_target(target, request.regularization)
+        return survey, NumberCoding(survey.totals.mean)
+
+    def _target(self, survey: Survey, rows: NDArray[np.intp]) -> RegressionTarget:
+        found: RegressionTarget = survey.target(rows)
+        return found
+
+    def _held_out(self, learning: Learning) -> tuple[HeldOutScores, float]:
+        """Return cross-fitted numbers and λ of the rows that the kernel was learned on."""
+        target, fit = learning.target, learning.fit(learning.target.weighted_values)
+        held_out = learning.held_out(fit)
+        rows = np.arange(target.n_samples) if held_out.rows is None else held_out.rows
+        predicted = fit.leave_one_out[rows]
+        if held_out.scores is not None:
+            predicted = target.in_units(held_out.scores)
+        found = replace(held_out, rows=rows, scores=predicted, target=target.subset(rows))
+        return found, learning.facts.learned.regularization
+
+    def _fitted(self, fit: StreamedFit) -> Fitted:
+        origin, units = fit.state.coding.origin, fit.target.units
+        y, held = fit.state.survey.drawn.y, fit.held_out
+        rows = np.arange(len(fit.rows))
+        if held.target is None and held.rows is not None and len(held.rows) > 1:
+            rows = held.rows
+        left_out = fit.leave_one_out[rows] * units + origin
+        target = fit.target.subset(rows) if held.target is None else held.target
+        predicted = left_out if held.scores is None else held.scores
+        groups = None if target.groups is None else target.groups.codes
+        known = HeldOutNumbers(
+            target.values,
+            predicted,
+            np.ones_like(predicted),
+            target.row_weights.values,
+            held.where,
+            groups,
+        )
+        has_columns = y.ndim == 2
+        head = self.estimator._make_stream_head(left_out, known, has_columns=has_columns)
+        return Fitted(head, fit.coef * units, fit.intercept * units + origin, fit.truth)
+
+    def add_rows(
+        self, model: Model | None, X: Any, y: Any, sample_weight: Any, groups: Any, forget: float
+    ) -> Model:
+        """Return the model with more rows.
+
+        Parameters
+        ----------
+        model : Model or None
+            The model of the rows so far, if any; a model of a fit in memory is replaced.
+        X, y, sample_weight, groups : array-like
+            Rows, numbers, weights and groups.
+        forget : float
+            Factor for the weights of the rows so far.
+        """
+        given = as_chunk(X, y, sample_weight, groups)
+        if model is None or model.stream is None:
+            return self.fit_rows(X, y, sample_weight, groups)
+        check_cells(given, takes_tables=self.run.tables)
+        with errors_with_origin(given.place):
+            model.reader.check_columns(given.X)
+        return self._add_to_sums(model, model.stream.state, given, forget)
