@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from importlib import import_module
 
@@ -21,7 +22,8 @@ from discernel.arrays import (
     rows_for_threads,
     self_product_less,
 )
-from discernel.arrays.machine import SharedLimit
+from discernel.arrays import machine as threads_module
+from discernel.arrays.machine import SharedLimit, blas_threads
 from discernel.bank import TiledBank
 from discernel.default.choose import each
 from discernel.kernels import RBF, Kernel
@@ -81,29 +83,45 @@ class Pools:
     def __init__(self):
         self.n_threads, self.n_limits = 8, 0
 
+    def info(self):
+        return [{"num_threads": self.n_threads}]
+
     def limit(self, limits):
-        self.before, self.n_threads = self.n_threads, limits
+        before, self.n_threads = self.n_threads, limits
         self.n_limits += 1
-        return self
+        return Limit(self, before)
+
+
+@dataclass
+class Limit(AbstractContextManager):
+    """A limit, which knows what was before it."""
+
+    pools: Pools
+    before: int
 
     def restore_original_limits(self):
-        self.n_threads = self.before
+        self.pools.n_threads = self.before
+
+    def __exit__(self, *_):
+        self.restore_original_limits()
 
 
 @pytest.mark.parametrize("order", ["ABab", "ABba", "AaBb", "AABaBbba", "ABCacb"])
-def test_the_last_thread_to_leave_gives_the_threads_back(order):
+@pytest.mark.parametrize("limits", [{"A": 1, "B": 1, "C": 1}, {"A": 2, "B": 1, "C": 4}])
+def test_the_last_thread_to_leave_gives_the_threads_back(order, limits):
     """In whatever order they enter (A) and leave (a), each in a thread of its own."""
     pools = Pools()
     limit = SharedLimit(lambda: pools)
     threads = {name: ThreadPoolExecutor(1) for name in "ABC"}
-    inside = 0
+    inside = []
     for step in order:
-        enters = step.isupper()
-        call = limit.__enter__ if enters else limit.__exit__
-        threads[step.upper()].submit(call, *([] if enters else [None] * 3)).result()
-        inside += 1 if enters else -1
-        assert pools.n_threads == (1 if inside else 8)
-    assert pools.n_limits == (2 if order == "AaBb" else 1)
+        name = step.upper()
+        call = limit.enter if step == name else limit.leave
+        threads[name].submit(call, limits[name]).result()
+        (inside.append if step == name else inside.remove)(limits[name])
+        assert pools.n_threads == min(inside, default=8)
+    if set(limits.values()) == {1}:
+        assert pools.n_limits == (2 if order == "AaBb" else 1)
     for thread in threads.values():
         thread.shutdown()
 
@@ -111,13 +129,27 @@ def test_the_last_thread_to_leave_gives_the_threads_back(order):
 def test_an_error_inside_or_on_entering_leaves_nothing_behind():
     pools = Pools()
     limit = SharedLimit(lambda: pools)
-    with pytest.raises(ZeroDivisionError, match="division"), limit, limit:
+    with pytest.raises(ZeroDivisionError, match="division"), limit.to(1), limit.to(2):
         1 / 0  # noqa: B018
     assert pools.n_threads == 8
     broken = SharedLimit(lambda: None)
     for _ in range(2):
         with pytest.raises(AttributeError, match="limit"):
-            broken.__enter__()
+            broken.enter(1)
+
+
+@pytest.mark.parametrize(("cores", "found"), [(1, 1), (2, 2), (8, 8), (64, 8)])
+def test_blas_has_no_more_threads_than_a_container_has_cores(monkeypatch, cores, found):
+    pools = Pools()
+    monkeypatch.setattr(threads_module, "_thread_pools", lambda: (pools, Pools()))
+    monkeypatch.setattr(threads_module, "_LIMIT", SharedLimit(lambda: pools))
+    monkeypatch.setattr("joblib.cpu_count", lambda: cores)
+    with blas_threads(10_000):
+        assert pools.n_threads == found
+        with blas_threads(100):
+            assert pools.n_threads == 1
+        assert pools.n_threads == found
+    assert pools.n_threads == 8
 
 
 CONCURRENT = """

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from discernel.exceptions import InvalidInputError
-from discernel.kernels import RBF, Laplace, as_kernels
+from discernel.kernels import RBF, Laplace, Precomputed, as_kernels
 from discernel.model import importances
 from discernel.plan import Problem, costs, parse_duration, plan_fit, plan_stage, plan_stages
 from discernel.plan.costs import forecast
@@ -140,6 +140,8 @@ def test_speed_is_measured_on_the_kernels_and_rows_at_hand():
     assert few.factorisation(1000) > 1e8
     assert more.entry > 2 * few.entry > 0
     assert measure_speed(one, X[:3]).entry > 0
+    given = measure_speed([Precomputed()], X @ X.T)
+    assert 0 < given.entry < 10 * few.entry
 
 
 def test_threads_wait_for_each_other():

@@ -45,7 +45,7 @@ def _thread_pools() -> tuple[ThreadpoolController, ThreadpoolController]:
 
 
 class SharedLimit:
-    """One BLAS thread for the whole process, for as long as anybody is inside.
+    """The least of the numbers of BLAS threads that are asked for at the same time.
 
     The number of threads belongs to the process. Were every context to restore what it found, then
     of two that overlap the last would restore the limit of the first, for good. The first to enter
@@ -56,22 +56,42 @@ class SharedLimit:
     def __init__(self, pools: Callable[[], Any]) -> None:
         self._pools = pools
         self._lock = threading.Lock()
-        self._n_inside = 0
-        self._limit: Any = None
+        self._inside: list[int] = []
+        self._first: Any = None
 
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._n_inside == 0:
-                self._limit = self._pools().limit(limits=1)
-                _let_others_limit()
-            self._n_inside += 1
+    @contextmanager
+    def to(self, n_threads: int) -> Iterator[None]:
+        """Return a context with at most so many threads."""
+        self.enter(n_threads)
+        try:
+            yield
+        finally:
+            self.leave(n_threads)
 
-    def __exit__(self, *_: object) -> None:
+    def enter(self, n_threads: int) -> None:
+        """Limit the process to so many threads until `leave`, unless it is limited to fewer."""
         with self._lock:
-            self._n_inside -= 1
-            if self._n_inside == 0:
-                self._limit.restore_original_limits()
+            if not self._inside:
+                self._first = self._pools().limit(limits=n_threads)
                 _let_others_limit()
+            self._change([*self._inside, n_threads])
+
+    def leave(self, n_threads: int) -> None:
+        """End what `enter` began, with the same number."""
+        with self._lock:
+            left = self._inside.copy()
+            left.remove(n_threads)
+            if not left:
+                self._first.restore_original_limits()
+                _let_others_limit()
+            self._change(left)
+
+    def _change(self, inside: list[int]) -> None:
+        """Keep the numbers that are asked for, and limit threads to another least of them."""
+        before, self._inside = self._inside, inside
+        if before and inside and min(inside) != min(before):
+            self._pools().limit(limits=min(inside))
+            _let_others_limit()
 
 
 def _let_others_limit() -> None:
@@ -84,16 +104,21 @@ def _let_others_limit() -> None:
         give_up()
 
 
-_ONE_THREAD = SharedLimit(lambda: _thread_pools()[0])
+_LIMIT = SharedLimit(lambda: _thread_pools()[0])
 
 
 def blas_threads(n_samples: int) -> AbstractContextManager[object]:
     """Return a context in which BLAS uses as many threads as matrices of this size are worth.
 
     OpenBLAS starts all its threads for a matrix of 100 rows and lets them spin. On an idle
-    machine that gains little; on a busy one, small fits were seen to take 100 times longer.
+    machine that gains little; on a busy one, small fits were seen to take 100 times longer. Nor
+    does it know the quota of a container: it starts a thread for every core of the machine.
     """
-    return one_blas_thread() if n_samples < _ONE_THREAD_BELOW else nullcontext()
+    if n_samples < _ONE_THREAD_BELOW:
+        return one_blas_thread()
+    allowed = int(joblib.cpu_count())
+    started = (pool["num_threads"] for pool in _thread_pools()[0].info())
+    return _LIMIT.to(allowed) if max(started, default=1) > allowed else nullcontext()
 
 
 @contextmanager
@@ -102,7 +127,7 @@ def one_blas_thread() -> Iterator[None]:
 
     Threads may be inside at the same time, and contexts within each other: see `SharedLimit`.
     """
-    with _ONE_THREAD, _thread_pools()[1].limit(limits=1):
+    with _LIMIT.to(1), _thread_pools()[1].limit(limits=1):
         yield
 
 

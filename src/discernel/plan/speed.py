@@ -124,7 +124,10 @@ def _tile_pass(kernels: Sequence[Kernel], X: Any) -> tuple[Callable[[], Any], in
     """Return a function that computes all tiles of some rows, and the number of their entries.
 
     As in banks, all kernels are computed together and multiplied by a vector; in one thread.
+    Precomputed matrices are only read.
     """
+    if kernels[0].precomputed:
+        return partial(np.sum, X), max(1, X.size // len(kernels))
     engine, vector = Threads(kernels, X, 1, CACHE_BYTES), np.ones((n_rows(X), 1))
     entries = sum(
         (rows.stop - rows.start) * (columns.stop - columns.start)
