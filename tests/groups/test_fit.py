@@ -196,7 +196,7 @@ def test_a_class_of_one_group_counts_as_wrong():
 @pytest.mark.filterwarnings("ignore::discernel.exceptions.LowRankWarning")
 def test_many_rows_and_large_groups():
     """A choice on a sample, folds of halves, groups far larger than the sample would take."""
-    X, y, groups = patients(0, 16, 160, shift=0.0)
+    X, y, groups = patients(0, 16, 130, shift=0.0)
     clf = MultipleKernelDiscriminant(bank=LowRank(300)).fit(X, y, groups=groups)
     assert clf.expected_.accuracy < 0.85
     assert "groups" in clf.expected_.where
@@ -240,8 +240,8 @@ def test_importances_of_sources_are_those_of_left_out_groups():
         )
         for each in (None, groups)
     )
-    assert alone.shares[1] > 0.2
-    assert together.shares[1] < 0.1
+    assert alone.shares[1] > 0.1
+    assert together.shares[1] < 0.02
 
 
 def test_the_ridge_leaves_groups_out():
