@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from discernel.arrays import Buffers, FloatArray
+from discernel.arrays.groups import Groups
 from discernel.bank import Bank, DenseBank, Normalization, System
 from discernel.criteria import Criterion, FisherRatio, Program, as_criterion, offers
 from discernel.exceptions import ConvergenceWarning
@@ -34,6 +35,10 @@ from discernel.solvers import Newton, Solution, Solver, Status, Task
 from discernel.targets import ClassTarget, Target
 
 __all__ = ["check_bank", "check_criterion", "check_kernel", "check_solver"]
+
+
+#: Relative error of estimated blocks of an inverse, beside that of its diagonal.
+_BLOCKS_OFF = 0.02
 
 
 def _require(holds: Any, what: str) -> None:
@@ -210,9 +215,11 @@ def _check_systems(bank: Bank, K: FloatArray, rtol: float) -> None:
             for _ in range(2):  # a repeated call must return the same result
                 _require_close(system.solve(V), inverse @ V, "system.solve", rtol)
                 _check_diagonal(system, inverse.diagonal(), rtol)
+                _check_blocks(system, inverse, rtol)
         if bank.has_matrices:
-            found = bank.inverse(w, given).inverse_diagonal()
-            _require_close(found, inverse.diagonal(), "inverse", rtol)
+            again = bank.inverse(w, given)
+            _require_close(again.inverse_diagonal(), inverse.diagonal(), "inverse", rtol)
+            _check_blocks(again, inverse, rtol)
     N = np.tensordot(w, K, 1) + 0.1 * np.eye(n)
     for system in (bank.rough_system(w, 0.1), bank.system(w, 0.1)):
         found, residual = system.solve_residual(V)
@@ -231,6 +238,23 @@ def _check_diagonal(system: System, expected: Any, rtol: float) -> None:
             off <= 3.0 * error,
             f"The diagonal is off by {off:.2e}, with a claimed standard error of {error:.2e}.",
         )
+
+
+def _check_blocks(system: System, inverse: FloatArray, rtol: float) -> None:
+    """Check the blocks of the inverse for groups of one and of three rows."""
+    n = len(inverse)
+    groups = Groups(np.where(np.arange(n) < n // 3, np.arange(n), n + np.arange(n) // 3))
+    for rows, found in zip(groups.batches, system.inverse_blocks(groups), strict=True):
+        expected = inverse[rows[:, :, None], rows[:, None, :]]
+        if system.diagonal_error is None:
+            _require_close(found, expected, "blocks", rtol)
+        else:
+            off = float(np.linalg.norm(found - expected) / np.linalg.norm(expected))
+            most = _BLOCKS_OFF + 3.0 * system.diagonal_error
+            _require(
+                off <= most,
+                f"The blocks of the inverse are off by {off:.2e}; at most {most:.2e} is allowed.",
+            )
 
 
 def _check_parts(bank: Bank, dense: DenseBank, K: FloatArray, rtol: float) -> None:

@@ -18,7 +18,8 @@ from discernel import (
 from discernel.bank import LowRank
 from discernel.criteria import GivenWeights
 from discernel.exceptions import InvalidInputError
-from discernel.kernels import rbf_ladder
+from discernel.inspection import source_importances
+from discernel.kernels import RBF, rbf_ladder
 
 
 def patients(seed, n_patients=60, n_rows=5, n_columns=6, shift=0.0, n_classes=2):
@@ -195,7 +196,7 @@ def test_a_class_of_one_group_counts_as_wrong():
 @pytest.mark.filterwarnings("ignore::discernel.exceptions.LowRankWarning")
 def test_many_rows_and_large_groups():
     """A choice on a sample, folds of halves, groups far larger than the sample would take."""
-    X, y, groups = patients(0, 16, 160, shift=0.0)
+    X, y, groups = patients(0, 16, 130, shift=0.0)
     clf = MultipleKernelDiscriminant(bank=LowRank(300)).fit(X, y, groups=groups)
     assert clf.expected_.accuracy < 0.85
     assert "groups" in clf.expected_.where
@@ -224,6 +225,23 @@ def test_importances_are_those_of_left_out_groups():
     assert together.feature_importances_[0] > 0.9
     # Errors are those of 60 patients.
     assert together.feature_importances_std_[0] > 2.0 * alone.feature_importances_std_[0]
+
+
+def test_importances_of_sources_are_those_of_left_out_groups():
+    rng = np.random.default_rng(0)
+    X, y, groups = patients(5, 60, 5, n_columns=2, shift=2.0)
+    X = np.column_stack(
+        [X, 3.0 * rng.normal(size=(60, 1))[groups] + 0.01 * rng.normal(size=(300, 1))]
+    )
+    kernels = {"first": RBF(width=1.0).on([0, 1]), "patient": RBF(width=1.0).on([2])}
+    alone, together = (
+        source_importances(
+            MultipleKernelDiscriminant(kernels, criterion="uniform").fit(X, y, groups=each)
+        )
+        for each in (None, groups)
+    )
+    assert alone.shares[1] > 0.1
+    assert together.shares[1] < 0.02
 
 
 def test_the_ridge_leaves_groups_out():
