@@ -26,6 +26,7 @@ import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -184,8 +185,6 @@ def measure(name: str, seed: int, with_peers: bool, folds: int) -> dict[str, Any
         head = reg.model_.head
         radius = float(np.median((ends[:, 1] - ends[:, 0]) / 2.0))
         if head.spread is not None:
-            from dataclasses import replace
-
             known = replace(head.held_out, spreads=np.ones_like(head.held_out.spreads))
             radius = float(known.radii(COVERAGE)[0])
         middle = ends.mean(axis=1)

@@ -408,6 +408,28 @@ def test_figures_of_prediction_sets_are_those_of_the_record():
     assert f"the whole {told['mapie / ours, whole time']:.1f} times as long" in page
 
 
+def test_figures_of_prediction_intervals_are_those_of_the_record():
+    page = (ROOT / "docs" / "measured.md").read_text(encoding="utf-8")
+    told = results("prediction_intervals")["verdicts"]
+    assert told["coverage: met"] == "10 of 10"
+    low, high = (100 * one for one in told["coverage, least and largest"])
+    assert f"covers {low:.1f} to {high:.1f} % on each set" in page
+    ours, one_width = told["mean width, ours and one width"]
+    assert f"Mean width {ours:.2f} standard" in page
+    assert f"with one width for all rows {one_width:.2f}" in page
+    ours, mapie = told["mean width, ours and mapie"]
+    longer = told["mapie / ours, time"]
+    assert f"{ours:.2f} against {mapie:.2f} for MAPIE's CV+" in page
+    assert f"(ten folds, {longer:.0f} times as long)" in page
+    assert f"and {told['mean width, ours and gaussian process'][1]:.2f} for a Gaussian" in page
+    low, high = (100 * one for one in told["coverage of gaussian process, least and largest"])
+    share = told["gaussian process / ours, time"]
+    assert f"covers {low:.1f} to {high:.1f} % and takes {share:.2f} times as long" in page
+    assert {told[f"narrower than {peer}"] for peer in ("mapie", "gaussian process")} == {9}
+    r2, rmse = (100 * told[f"{name} within"] for name in ("r2", "rmse"))
+    assert f"contain R² in {r2:.0f} % and the error in {rmse:.0f} % of the splits" in page
+
+
 def test_the_guide_quotes_how_many_kernels_have_weight():
     guide = (ROOT / "docs" / "explaining.md").read_text(encoding="utf-8")
     found = {
