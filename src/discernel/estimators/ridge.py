@@ -192,17 +192,17 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
         """Return the model of a learned kernel."""
         (y,) = known
         fit = learning.fit(learning.target.weighted_values)
-        head, coef = self._make_head(fit.leave_one_out, y), learning.coef(fit.coef)
+        head, coef = NumberHead(fit.leave_one_out, y.ndim == 2), learning.coef(fit.coef)
         found: dict[str, Any] = {"coef": coef, "intercept": fit.intercept, "labels": y}
         return learning.model(fit, head, fit.truth, **found)
 
-    def _make_head(self, leave_one_out: FloatArray, y: FloatArray) -> NumberHead:
-        """Return the head.
+    def _make_stream_head(self, leave_one_out: FloatArray, y: FloatArray) -> NumberHead:
+        """Return the head of a fit to rows in chunks.
 
         Parameters
         ----------
         leave_one_out : ndarray of shape (n_rows, n_targets)
-            The leave-one-out predictions for training rows, or for rows of a sample of them.
+            The leave-one-out predictions for rows of a sample.
         y : ndarray of shape (n_rows,) or (n_rows, n_targets)
             The numbers of these rows.
         """

@@ -48,7 +48,7 @@ class NumberStreamLearner(StreamLearner):
         y, held = fit.state.survey.drawn.y, fit.held_out.rows
         rows = np.arange(len(fit.rows)) if held is None or len(held) < 2 else held
         left_out = fit.leave_one_out[rows] * units + origin
-        head = self.estimator._make_head(left_out, y[fit.rows[rows]])
+        head = self.estimator._make_stream_head(left_out, y[fit.rows[rows]])
         return Fitted(head, fit.coef * units, fit.intercept * units + origin, fit.truth)
 
     def add_rows(
