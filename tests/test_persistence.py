@@ -261,7 +261,7 @@ def test_the_command_line_takes_what_python_saved_and_the_other_way_round(tmp_pa
     assert discernel.load("again.skops").score(X, y) > 0.9
 
 
-def test_a_regression_is_shown_by_the_command_line_but_predicts_in_python(tmp_path, monkeypatch):
+def test_a_regression_of_python_predicts_on_the_command_line(tmp_path, monkeypatch):
     from discernel.cli.app import app
 
     monkeypatch.chdir(tmp_path)
@@ -269,9 +269,10 @@ def test_a_regression_is_shown_by_the_command_line_but_predicts_in_python(tmp_pa
     discernel.save(model, "ridge.skops")
     X.to_csv("wine.csv", index=False)
     assert CliRunner().invoke(app, ["info", "ridge.skops"]).exit_code == 0
-    result = CliRunner().invoke(app, ["predict", "ridge.skops", "wine.csv"])
-    assert result.exit_code == 1
-    assert "contains MultipleKernelRidge; use it in Python: discernel.load" in result.stderr
+    result = CliRunner().invoke(app, ["predict", "ridge.skops", "wine.csv", "--out", "found.csv"])
+    assert result.exit_code == 0
+    found = pd.read_csv("found.csv")["predicted"]
+    np.testing.assert_allclose(found, model.predict(X), rtol=1e-12)
 
 
 def test_callbacks_and_the_state_of_partial_fit_are_not_saved(tmp_path):
