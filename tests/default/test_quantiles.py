@@ -10,6 +10,7 @@ from sklearn.metrics import log_loss
 
 import discernel
 from discernel import MultipleKernelDiscriminant, MultipleKernelRidge, open_rows
+from discernel.arrays import Buffers
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import LowRank
 from discernel.default import propose
@@ -21,6 +22,7 @@ from discernel.inspection import contributions
 from discernel.inspection.facts import model_facts
 from discernel.kernels.columns import column_spreads, divided_columns
 from discernel.kernels.curves import Curves, quantile_curves
+from discernel.model.swaps import SwappedKernels
 from discernel.programs.simplex import uniform
 from discernel.targets import ClassTarget
 from tests.inspection.brute import shapley
@@ -265,9 +267,17 @@ def test_contributions_are_shapley_values():
     assert_allclose(found.columns[0], expected.T, atol=1e-9)
 
 
-def test_importances_are_losses_with_cells_of_other_rows():
-    importances = fitted().feature_importances_
-    assert importances[:2].sum() > 0.9
+def test_cells_of_other_rows_change_kernels_as_new_rows_do():
+    """Importances take the change of a kernel by one column, which is that of its curve."""
+    model, X, other = fitted(), long_tails(8, seed=1)[0], long_tails(8, seed=2)[0]
+    kernel, rows = model.model_.kernel.sum, model.model_.kernel.rows
+    swap = SwappedKernels(kernel, rows, 4).swap(X, Buffers())
+    for column in range(4):
+        mixed = X.copy()
+        mixed[:, column] = other[:, column]
+        (found,) = (change.copy() for change in swap(np.array([column]), [other]))
+        assert_allclose(found, kernel(mixed, rows) - kernel(X, rows), atol=1e-12)
+    assert model.feature_importances_[:2].sum() > 0.9
 
 
 def test_saved_models_predict_the_same(tmp_path):
