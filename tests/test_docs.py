@@ -282,6 +282,18 @@ def test_figures_on_the_cost_of_held_out_scores_are_those_of_the_record():
     assert words in page
 
 
+def test_figures_on_columns_as_quantiles_are_those_of_the_record():
+    page = (ROOT / "docs" / "measured.md").read_text(encoding="utf-8")
+    found = results("quantiles")["summary"]
+    ratios = found["log_loss_ratio"]
+    assert max(ratios["page blocks"], ratios["spambase"]) < 0.85
+    assert found["same_where_not_chosen"]
+    assert found["time_ratio_where_not_chosen"] < 1.1
+    listed = ", ".join(f"{task} {ratio:.2f}" for task, ratio in ratios.items())
+    assert f"mean of {len(ratios)} tables {found['mean_log_loss_ratio']:.3f}: {listed}" in page
+    assert f"fits take {found['time_ratio_where_not_chosen']:.2f} times as long" in page
+
+
 def test_figures_of_importances_are_those_of_the_record():
     found = results("importances")
     many, few = found["means"]["tables"], found["means"]["few_held_out"]

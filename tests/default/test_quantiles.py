@@ -10,16 +10,19 @@ from sklearn.metrics import log_loss
 
 import discernel
 from discernel import MultipleKernelDiscriminant, MultipleKernelRidge, open_rows
+from discernel.arrays import Buffers
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import LowRank
 from discernel.default import propose
-from discernel.default.choose import choose_columns, clearly_better, draw_sample
+from discernel.default.choose import CrossFit, choose_columns, clearly_better, draw_sample
+from discernel.default.metric import Metric, learn_metric
 from discernel.default.propose import comparable_rows, propose_kernels
 from discernel.export import numpy_scorer, to_onnx
 from discernel.inspection import contributions
 from discernel.inspection.facts import model_facts
 from discernel.kernels.columns import column_spreads, divided_columns
 from discernel.kernels.curves import Curves, quantile_curves
+from discernel.model.swaps import SwappedKernels
 from discernel.programs.simplex import uniform
 from discernel.targets import ClassTarget
 from tests.inspection.brute import shapley
@@ -96,28 +99,63 @@ def test_where_quantiles_are_not_better_nothing_changes(without_quantiles):
     assert_array_equal(model.predict_proba(X), plain.predict_proba(X))
 
 
-def test_the_choice_is_by_the_losses_of_all_folds_and_without_each_fold():
-    X, y = long_tails(n=80, noise=1.5)
-    weights = SampleWeights.of(np.random.default_rng(0).uniform(0.5, 2.0, 80))
+def two_samples(X, y, weights=None):
+    """Return a sample of rows, and with its columns as quantiles."""
     target, spreads = ClassTarget.from_labels(y, weights), tuple(column_spreads(X).tolist())
-    sample = draw_sample(
-        divided_columns(X, spreads), target, most=80, n_folds=5, rng=np.random.RandomState(0)
+    given = draw_sample(
+        divided_columns(X, spreads), target, most=len(X), n_folds=5, rng=np.random.RandomState(0)
     )
     curves = quantile_curves(X, spreads, target.row_weights.values)
-    other = sample.with_quantiles(comparable_rows(X, spreads, curves))
-    assert other.menu is sample.menu
-    found = choose_columns(sample, other, regularization=0.01)
-    (given,) = choose_columns(sample, sample, regularization=0.01).tried
-    (mapped,) = choose_columns(other, other, regularization=0.01).tried
-    shares = sample.weights.shares
-    assert found.quantiles == clearly_better(mapped.losses, given.losses, shares)
-    for fold, candidate in enumerate(found.without):
-        rest = np.where(sample.folds == fold, 0.0, shares)
-        expected = clearly_better(mapped.losses, given.losses, rest / rest.sum())
-        assert candidate.quantiles == expected
-    best = min(found.tried, key=lambda one: one.candidate.error).candidate
-    assert_allclose(best.weights, uniform(sample.menu.n_kernels))
-    assert best.strength == 0
+    return given, given.with_quantiles(comparable_rows(X, spreads, curves))
+
+
+def fold_metrics(sample):
+    return [
+        learn_metric(sample.rows[outside], sample.scores[outside], sample.weights.values[outside])
+        for outside, _ in sample.divisions()
+    ]
+
+
+def best_losses(sample, metrics):
+    """Return the losses of the best strength at a given λ, which must be clearly better."""
+    chosen, before = None, np.inf
+    for strength in (0.0, 0.5, 1.0):
+        fit = CrossFit(sample, metrics, strength, dtype=np.float64)
+        losses = fit.best("average", uniform(sample.menu.n_kernels), (0.01,)).losses
+        if chosen is None or clearly_better(losses, chosen, sample.weights.shares):
+            chosen = losses
+        if sample.weights.shares @ losses >= before:
+            break
+        before = sample.weights.shares @ losses
+    return chosen
+
+
+@pytest.mark.parametrize("noise", [0.3, 1.5, 4.0])
+def test_quantiles_must_be_better_without_a_metric_and_with_the_best(noise):
+    X, y = long_tails(n=80, noise=noise)
+    weights = SampleWeights.of(np.random.default_rng(0).uniform(0.5, 2.0, 80))
+    given, other = two_samples(X, y, weights)
+    assert other.menu is given.menu
+    found = choose_columns(given, other, fold_metrics, regularization=0.01)
+    shares, none = given.weights.shares, [Metric(np.ones(4))] * 5
+    first = [
+        CrossFit(sample, none, 0.0, dtype=np.float64)
+        .best("average", uniform(sample.menu.n_kernels), (0.01,))
+        .losses
+        for sample in (given, other)
+    ]
+    is_better = clearly_better(first[1], first[0], shares)
+    assert (found.metrics is not None) == is_better
+    if is_better:
+        best = [best_losses(sample, fold_metrics(sample)) for sample in (given, other)]
+        is_better = clearly_better(best[1], best[0], shares)
+    assert found.quantiles == is_better
+    assert {scored.candidate.quantiles for group in found.tried for scored in group} == {is_better}
+    if is_better:
+        for fold, candidate in enumerate(found.without):
+            rest = np.where(given.folds == fold, 0.0, shares)
+            assert candidate.quantiles == clearly_better(best[1], best[0], rest / rest.sum())
+            assert candidate.quantiles or candidate.strength == 0
 
 
 def test_without_a_fold_columns_as_they_are_stay_a_choice(monkeypatch):
@@ -229,9 +267,17 @@ def test_contributions_are_shapley_values():
     assert_allclose(found.columns[0], expected.T, atol=1e-9)
 
 
-def test_importances_are_losses_with_cells_of_other_rows():
-    importances = fitted().feature_importances_
-    assert importances[:2].sum() > 0.9
+def test_cells_of_other_rows_change_kernels_as_new_rows_do():
+    """Importances take the change of a kernel by one column, which is that of its curve."""
+    model, X, other = fitted(), long_tails(8, seed=1)[0], long_tails(8, seed=2)[0]
+    kernel, rows = model.model_.kernel.sum, model.model_.kernel.rows
+    swap = SwappedKernels(kernel, rows, 4).swap(X, Buffers())
+    for column in range(4):
+        mixed = X.copy()
+        mixed[:, column] = other[:, column]
+        (found,) = (change.copy() for change in swap(np.array([column]), [other]))
+        assert_allclose(found, kernel(mixed, rows) - kernel(X, rows), atol=1e-12)
+    assert model.feature_importances_[:2].sum() > 0.9
 
 
 def test_saved_models_predict_the_same(tmp_path):

@@ -356,12 +356,14 @@ def clearly_better(
 
 
 class ColumnChoice(NamedTuple):
-    """Whether columns are quantiles, with equal weights and without a metric."""
+    """Whether columns are quantiles, with equal weights."""
 
-    #: All that was tried with the chosen columns.
-    tried: list[Scored]
+    #: All that was tried with the chosen columns, by the strength of metrics.
+    tried: list[list[Scored]]
+    #: The metrics of the chosen columns, one per fold; None if only fits without one were compared.
+    metrics: list[Metric] | None
     #: Fits that are not needed any more.
-    memory: CrossFit
+    memory: CrossFit | None
     #: The best of the other columns.
     other: Candidate
     #: For each fold, the choice by the losses of the other rows.
@@ -376,41 +378,70 @@ class ColumnChoice(NamedTuple):
 def choose_columns(
     given: Sample,
     quantiles: Sample,
+    learn: Callable[[Sample], list[Metric]],
     *,
     regularization: float | None = None,
     device: Device | None = None,
 ) -> ColumnChoice:
     """Choose between columns as they are and quantiles, which must be clearly better.
 
-    On all folds: fits without a metric take 3 to 6 % of the time of the default. A first fold that
-    decides on the others would save a third of that, and lose a tenth of what quantiles gain.
+    First without a metric, which takes 3 to 6 % of the time of the default; where quantiles are
+    better there, again with the best strength of metrics for each.
 
     Parameters
     ----------
     given, quantiles : Sample
         The same rows.
+    learn : callable
+        From a sample to metrics, one per fold.
     regularization, device
         As in `choose`.
     """
-    shares, no_metrics = given.weights.shares, [Metric(np.ones(given.rows.shape[1]))]
+    shares, together = given.weights.shares, given.target.groups
+    none = [Metric(np.ones(given.rows.shape[1]))] * given.n_folds
 
-    def fitted(sample: Sample, start: float | None, memory: CrossFit | None) -> CrossFit:
+    def compare(
+        sample: Sample,
+        metrics: Sequence[Metric],
+        strengths: Sequence[float],
+        known: Sequence[list[Scored]] = (),
+        memory: CrossFit | None = None,
+    ) -> tuple[list[list[Scored]], list[Scored], CrossFit | None]:
         make, lambdas = _fits(sample, regularization, device)
-        fit = make(no_metrics * sample.n_folds, 0.0, memory=memory)
-        fit.best("average", uniform(sample.menu.n_kernels), lambdas, start)
-        return fit
+        return _try_strengths(make, metrics, lambdas, shares, together, known, memory, strengths)
 
-    first = fitted(given, None, None)
-    best = min(first.tried, key=lambda one: one.candidate.error).candidate
-    second = fitted(quantiles, best.regularization, first)
-    tried, together = [first.tried, second.tried], given.target.groups
-    ranking, _ = _ranked(tried, shares, together)
+    plain, best, memory = compare(given, none, STRENGTHS[:1])
+    mapped, rival, memory = compare(quantiles, none, STRENGTHS[:1], memory=memory)
+    metrics: tuple[list[Metric] | None, list[Metric] | None] = None, None
+    is_better = clearly_better(rival[0].losses, best[0].losses, shares, together)
+    if is_better and not must_stop_learning():
+        metrics = found = learn(given), learn(quantiles)
+        plain, best, memory = compare(given, found[0], STRENGTHS, plain, memory)
+        mapped, rival, memory = compare(quantiles, found[1], STRENGTHS, mapped, memory)
     without = [
-        _ranked(tried, np.where(given.folds == fold, 0.0, shares), together)[0][0].candidate
+        _columns_without(plain, mapped, np.where(given.folds == fold, 0.0, shares), together)
         for fold in range(given.n_folds)
     ]
-    chosen, other = (scored.candidate for scored in ranking)
-    return ColumnChoice(tried[chosen.quantiles], second, other, without)
+    if clearly_better(rival[0].losses, best[0].losses, shares, together):
+        return ColumnChoice(mapped, metrics[1], memory, best[0].candidate, without)
+    return ColumnChoice(plain, metrics[0], memory, rival[0].candidate, without)
+
+
+def _columns_without(
+    plain: list[list[Scored]],
+    mapped: list[list[Scored]],
+    shares: FloatArray,
+    together: Groups | None,
+) -> Candidate:
+    """Return the choice of columns by some shares of the rows.
+
+    Columns as they are come without a metric: others than that of quantiles are not kept.
+    """
+    shares = shares / shares.sum()
+    (best, *_), (rival, *_) = (_ranked(tried, shares, together)[0] for tried in (plain, mapped))
+    if clearly_better(rival.losses, best.losses, shares, together):
+        return rival.candidate
+    return _ranked(plain[:1], shares, together)[0][0].candidate
 
 
 def _fits(
@@ -463,7 +494,8 @@ def choose(
     """
     (make, lambdas), shares = _fits(sample, regularization, device), sample.weights.shares
     together = sample.target.groups
-    tried, ranking = _try_strengths(make, metrics, lambdas, shares, together, columns)
+    known = ([], None) if columns is None else (columns.tried, columns.memory)
+    tried, ranking, _ = _try_strengths(make, metrics, lambdas, shares, together, *known)
     found = _try_likelihood(make, sample, ranking[0], lambdas, groups, device)
     by_likelihood = None
     if found is not None:
@@ -523,23 +555,25 @@ def _try_strengths(
     lambdas: Sequence[float],
     shares: FloatArray,
     together: Groups | None,
-    columns: ColumnChoice | None,
-) -> tuple[list[list[Scored]], list[Scored]]:
-    """Return all that was tried with each strength of metrics, and the ranking of the best."""
-    tried: list[list[Scored]] = []
-    fit, start, falls = None if columns is None else columns.memory, None, True
-    for strength in STRENGTHS:
+    known: Sequence[list[Scored]] = (),
+    memory: CrossFit | None = None,
+    strengths: Sequence[float] = STRENGTHS,
+) -> tuple[list[list[Scored]], list[Scored], CrossFit | None]:
+    """Return all that was tried with each strength of metrics, the ranking of the best, and memory.
+
+    The first strengths may be known.
+    """
+    tried, fit = list(known), memory
+    ranking, falls = _ranked(tried, shares, together)
+    for strength in strengths[len(tried) :]:
         if not falls or (tried and must_stop_learning()):
             break  # more of a metric that does no good does none either
-        if strength == 0 and columns is not None:
-            tried.append(columns.tried)
-        else:
-            fit = make(metrics, strength, memory=fit)
-            fit.best("average", uniform(fit.sample.menu.n_kernels), lambdas, start)
-            tried.append(fit.tried)
+        start = ranking[0].candidate.regularization if ranking else None
+        fit = make(metrics, strength, memory=fit)
+        fit.best("average", uniform(fit.sample.menu.n_kernels), lambdas, start)
+        tried.append(fit.tried)
         ranking, falls = _ranked(tried, shares, together)
-        start = ranking[0].candidate.regularization
-    return tried, ranking
+    return tried, ranking, fit
 
 
 def _try_likelihood(

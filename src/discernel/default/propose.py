@@ -236,13 +236,14 @@ def propose_kernels(
     if curves is not None:
         rows = comparable_rows(X, spreads, curves)
         sample, wider = sample.with_quantiles(rows), wider.with_quantiles(rows)
-    jobs = [(sample, outside) for outside, _ in sample.divisions()]
-    jobs.append((wider, np.arange(len(wider.rows))))
-    if hurries:
-        jobs = jobs[-1:]  # no metric will be chosen: one is enough to say which columns matter
+    jobs = [(wider, np.arange(len(wider.rows)))]
+    fold_metrics = None if columns is None else columns.metrics
+    if fold_metrics is None and not hurries:
+        jobs = [*_fold_jobs(sample), *jobs]
     learn: Callable[[Device | None, Job], Metric] = _learned_metric
-    *fold_metrics, metric = each(partial(learn, device), jobs, device)
-    fold_metrics = fold_metrics or [metric] * sample.n_folds
+    *found, metric = each(partial(learn, device), jobs, device)
+    # In a hurry no metric will be chosen: one is enough to say which columns matter.
+    fold_metrics = fold_metrics or found or [metric] * sample.n_folds
     choice = choose(
         sample,
         fold_metrics,
@@ -290,8 +291,17 @@ def _try_quantiles(
     if not len(curves.changed):
         return None, None
     other = sample.with_quantiles(comparable_rows(X, spreads, curves))
-    found = choose_columns(sample, other, regularization=regularization, device=device)
+
+    def learn(some: Sample) -> list[Metric]:
+        return each(partial(_learned_metric, device), _fold_jobs(some), device)
+
+    found = choose_columns(sample, other, learn, regularization=regularization, device=device)
     return curves if found.quantiles else None, found
+
+
+def _fold_jobs(sample: Sample) -> list[Job]:
+    """Return the sample and the rows outside of each fold."""
+    return [(sample, outside) for outside, _ in sample.divisions()]
 
 
 def _draw_samples(
