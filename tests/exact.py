@@ -82,9 +82,14 @@ class ExactProgram:
 
     def at(self, weights: np.ndarray) -> tuple[arb, arb] | None:
         """Return value and bound at double-precision weights; None where N is not definite."""
-        exact_weights = [arb(float(w)) for w in weights]
+        known = self.__dict__.setdefault("known", {})
+        if weights.tobytes() not in known:
+            known[weights.tobytes()] = self._at([arb(float(w)) for w in weights])
+        return known[weights.tobytes()]
+
+    def _at(self, weights: list[arb]) -> tuple[arb, arb] | None:
         try:
-            value, _, dual = self.value_and_energies(self.scaled(exact_weights))
+            value, _, dual = self.value_and_energies(self.scaled(weights))
         except (ZeroDivisionError, ValueError):
             return None
         return value, self.bound(dual)
@@ -336,7 +341,7 @@ class Claim:
     converged: bool
 
 
-def check_claims(problem: Problem, claims: list[Claim]) -> list[str]:
+def check_claims(problem: Problem, claims: list[Claim], program: Any = None) -> list[str]:
     """Return what is wrong with the claims; nothing where all of them hold.
 
     The optimum is enclosed by the best value and the best bound of all weights seen. A claim fails
@@ -344,7 +349,7 @@ def check_claims(problem: Problem, claims: list[Claim]) -> list[str]:
     is smaller than the distance of its weights to the best of all.
     """
     ctx.prec = BITS
-    program = problem.exact()
+    program = problem.exact() if program is None else program
     wrong, found = [], []
     for claim in claims:
         w = claim.weights
@@ -383,13 +388,13 @@ def check_claims(problem: Problem, claims: list[Claim]) -> list[str]:
     return wrong
 
 
-def largest_gap(problem: Problem, claims: list[Claim]) -> float | None:
+def largest_gap(problem: Problem, claims: list[Claim], program: Any = None) -> float | None:
     """Return the largest relative gap of certified weights, to the best bound of all weights.
 
     None where no claim has converged.
     """
     ctx.prec = BITS
-    program = problem.exact()
+    program = problem.exact() if program is None else program
     found = [(claim, program.at(claim.weights[program.kept])) for claim in claims]
     best = arb(0)
     for _, at in found:

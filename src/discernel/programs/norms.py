@@ -262,7 +262,7 @@ class WeightBall:
         right = np.column_stack([roots * residual, roots])
         step, level = (scipy.linalg.cho_solve(factor, right) / roots[:, None]).T
         pull = np.exp(shares)
-        return np.clip(step - level * (pull @ step) / (pull @ level), *_TRUSTED)
+        return np.asarray(np.clip(step - level * (pull @ step) / (pull @ level), *_TRUSTED))
 
     def fixed_point(self, weights: FloatArray, energies: FloatArray) -> FloatArray:
         """Return the weights (3), at which the criterion is smaller unless it is smallest.
