@@ -7,6 +7,7 @@ The given double-precision matrices are taken at their word: what is computed is
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,7 @@ def _projector(n: int) -> arb_mat:
 
 
 class ExactProgram:
-    """A convex program over the simplex, of which values, gradients and bounds are known exactly.
+    """A convex program, of which values, gradients and bounds are known exactly.
 
     Minimise ``value``; ``objective`` turns it into what the paper prints.
     """
@@ -70,12 +71,25 @@ class ExactProgram:
                 total = total + kernel * weight
         return total
 
+    def allows(self, weights: np.ndarray) -> bool:
+        """Whether weights of at least 0 are on the simplex."""
+        return abs(weights.sum() - 1.0) <= 1e-9
+
+    def scaled(self, weights: list[arb]) -> list[arb]:
+        """Return weights exactly on the simplex."""
+        total = sum(weights, arb(0))
+        return [w / total for w in weights]
+
     def at(self, weights: np.ndarray) -> tuple[arb, arb] | None:
         """Return value and bound at double-precision weights; None where N is not definite."""
-        exact_weights = [arb(float(w)) for w in weights]
-        total = sum(exact_weights, arb(0))
+        known = self.__dict__.setdefault("known", {})
+        if weights.tobytes() not in known:
+            known[weights.tobytes()] = self._at([arb(float(w)) for w in weights])
+        return known[weights.tobytes()]
+
+    def _at(self, weights: list[arb]) -> tuple[arb, arb] | None:
         try:
-            value, _, dual = self.value_and_energies([w / total for w in exact_weights])
+            value, _, dual = self.value_and_energies(self.scaled(weights))
         except (ZeroDivisionError, ValueError):
             return None
         return value, self.bound(dual)
@@ -96,20 +110,28 @@ def _is_definite(matrix: arb_mat) -> bool:
     return True
 
 
+@lru_cache(maxsize=1)
+def _normalized(
+    grams: bytes, shape: tuple[int, ...], bits: int
+) -> tuple[list[arb_mat], np.ndarray]:
+    """Return centred kernels of trace 1, and the positions of those that vary."""
+    center, kernels, kept = _projector(shape[1]), [], []
+    for index, gram in enumerate(np.frombuffer(grams).reshape(shape)):
+        centered = center * exact(gram) * center
+        trace = _trace(centered)
+        if trace > CONSTANT * float(np.trace(gram)):
+            kernels.append(centered * (1 / trace))
+            kept.append(index)
+    return kernels, np.array(kept)
+
+
 class ExactRKDA(ExactProgram):
     """[Ye08]_ Eq. (11) and (26): Σ_j h_jᵀ(I + (1/λ)Σ w_iG̃_i/r_i)⁻¹h_j."""
 
     def __init__(self, grams: np.ndarray, y: np.ndarray, regularization: float) -> None:
-        n = len(y)
-        center, self.ridge = _projector(n), arb(regularization)
-        self.kernels, kept = [], []
-        for index, gram in enumerate(grams):
-            centered = center * exact(gram) * center
-            trace = _trace(centered)
-            if trace > CONSTANT * float(np.trace(gram)):
-                self.kernels.append(centered * (1 / trace))
-                kept.append(index)
-        self.kept = np.array(kept)
+        n, self.ridge = len(y), arb(regularization)
+        whole = np.ascontiguousarray(grams, dtype=float)
+        self.kernels, self.kept = _normalized(whole.tobytes(), whole.shape, ctx.prec)
         _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
         indicator = [
             [
@@ -142,6 +164,38 @@ class ExactRKDA(ExactProgram):
         """Whether λI + K_i is positive definite for every kernel, so that the program is convex."""
         n = self.columns.nrows()
         return all(_is_definite(_identity(n) * self.ridge + kernel) for kernel in self.kernels)
+
+
+class ExactNormedRKDA(ExactRKDA):
+    """The same over w ≥ 0, ‖w‖_p ≤ P^(1/p − 1), with p > 1 and P kernels that vary."""
+
+    def __init__(
+        self, grams: np.ndarray, y: np.ndarray, regularization: float, norm: float
+    ) -> None:
+        super().__init__(grams, y, regularization)
+        self.norm = arb(norm)
+        self.radius = arb(len(self.kernels)) ** (1 / self.norm - 1)
+
+    def allows(self, weights: np.ndarray) -> bool:
+        norm = _norm([arb(float(w)) for w in weights[self.kept]], self.norm)
+        return norm <= self.radius * (1 + 1e-9)
+
+    def scaled(self, weights: list[arb]) -> list[arb]:
+        """Return weights that are exactly in the ball, up to rounding of 400 bits."""
+        excess = (_norm(weights, self.norm) / self.radius).max(arb(1))
+        return [w / excess for w in weights]
+
+    def bound(self, dual: Any) -> arb:
+        """By Hölder's inequality, no Σ w_iq_i is above ρ‖q‖ in the dual norm."""
+        dual, energies = dual
+        conjugate = self.norm / (self.norm - 1)
+        largest = self.radius * _norm([energy / self.ridge for energy in energies], conjugate)
+        strength = _dot(self.columns, dual)
+        return self.ridge * strength**2 / (self.ridge * _dot(dual, dual) + largest)
+
+
+def _norm(values: list[arb], exponent: arb) -> arb:
+    return sum((value**exponent for value in values if value != 0), arb(0)) ** (1 / exponent)
 
 
 class ExactFisherRatio(ExactProgram):
@@ -215,11 +269,19 @@ class Problem:
     grams: np.ndarray
     y: np.ndarray
     regularization: float
+    norm: float = 1.0
 
     @property
     def name(self) -> str:
         p, m, _ = self.grams.shape
-        return f"#{self.seed} {self.criterion} m={m} p={p} λ={self.regularization:.1e}"
+        norm = "" if self.norm == 1.0 else f" norm={self.norm:g}"
+        return f"#{self.seed} {self.criterion}{norm} m={m} p={p} λ={self.regularization:.1e}"
+
+    def exact(self) -> Any:
+        """Return the program in exact arithmetic."""
+        if self.norm > 1.0:
+            return ExactNormedRKDA(self.grams, self.y, self.regularization, self.norm)
+        return PROGRAMS[self.criterion](self.grams, self.y, self.regularization)
 
 
 def make_problem(seed: int) -> Problem:
@@ -279,19 +341,19 @@ class Claim:
     converged: bool
 
 
-def check_claims(problem: Problem, claims: list[Claim]) -> list[str]:
+def check_claims(problem: Problem, claims: list[Claim], program: Any = None) -> list[str]:
     """Return what is wrong with the claims; nothing where all of them hold.
 
     The optimum is enclosed by the best value and the best bound of all weights seen. A claim fails
-    if its weights are off the simplex, if its objective is not that of its weights, or if its gap
+    if its weights are not allowed, if its objective is not that of its weights, or if its gap
     is smaller than the distance of its weights to the best of all.
     """
     ctx.prec = BITS
-    program = PROGRAMS[problem.criterion](problem.grams, problem.y, problem.regularization)
+    program = problem.exact() if program is None else program
     wrong, found = [], []
     for claim in claims:
         w = claim.weights
-        if not (np.isfinite(w).all() and (w >= 0).all() and abs(w.sum() - 1.0) <= 1e-9):
+        if not (np.isfinite(w).all() and (w >= 0).all() and program.allows(w)):
             wrong.append(f"{problem.name} {claim.solver}: weights off the simplex, {w}")
             continue
         at = program.at(w[program.kept]) if w[program.kept].sum() > 0 else None
@@ -324,3 +386,18 @@ def check_claims(problem: Problem, claims: list[Claim]) -> list[str]:
                 f"other weights are better by {true_gap:.3e}"
             )
     return wrong
+
+
+def largest_gap(problem: Problem, claims: list[Claim], program: Any = None) -> float | None:
+    """Return the largest relative gap of certified weights, to the best bound of all weights.
+
+    None where no claim has converged.
+    """
+    ctx.prec = BITS
+    program = problem.exact() if program is None else program
+    found = [(claim, program.at(claim.weights[program.kept])) for claim in claims]
+    best = arb(0)
+    for _, at in found:
+        best = best if at is None else best.max(at[1])
+    gaps = [(at[0] - best) / at[0] for claim, at in found if claim.converged and at is not None]
+    return max(map(float, gaps), default=None)

@@ -1,19 +1,22 @@
 """Claims of the solvers against arithmetic of 400 bits; `benchmarks/certificates.py` runs more."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 pytest.importorskip("flint", reason="python-flint, of the extra 'dev', is not installed")
 
+from benchmarks import norms
 from benchmarks.certificates import run
+from benchmarks.norms import NORMS
 from discernel import Status, learn_kernel
 from discernel.criteria import RKDA, Margin
 from discernel.exceptions import ConvergenceWarning
 from discernel.kernels import RBF
 from discernel.solvers import SILP
-from tests.exact import Claim, ExactRKDA, check_claims, make_problem
+from tests.exact import Claim, ExactRKDA, check_claims, largest_gap, make_problem
 
 #: Seeds on which claims were wrong once (9, 58, 156, 295, 327), and others.
 SEEDS = [9, 58, 136, 145, 156, 212, 284, 293, 295, 327, *range(400, 430)]
@@ -29,6 +32,34 @@ def test_conic_solvers_claim_no_more_than_the_truth():
     small = [seed for seed in range(200) if make_problem(seed).grams[..., 0].size <= 40][:8]
     assert len(small) == 8
     assert not [fault for seed in small for fault in run(seed)[0]]
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("seed", [1, 3, 9, 11, 17, 27])
+def test_no_claim_of_a_norm_is_better_than_the_truth(seed, norm):
+    faults, ended, gap = norms.check(seed, norm)
+    assert not faults
+    assert sum(ended.values()) == 2
+    assert gap is None or gap <= 1e-6
+
+
+def test_wrong_claims_of_a_norm_are_noticed():
+    problem = make_problem(next(s for s in range(99) if _is_plain(make_problem(s))))
+    problem = replace(problem, norm=2.0)
+    learned = learn_kernel(
+        problem.grams,
+        problem.y,
+        criterion=RKDA(norm=2),
+        regularization=problem.regularization,
+        tol=1e-9,
+    )
+    right = Claim("right", learned.weights, learned.objective, learned.gap, True)
+    assert not check_claims(problem, [right])
+    assert 0 <= largest_gap(problem, [right]) <= 1e-9
+    off = Claim("off", 1.01 * learned.weights, learned.objective, learned.gap, True)
+    assert "off the simplex" in check_claims(problem, [off])[0]
+    lazy = Claim("lazy", 0.9 * learned.weights, np.nan, 1e-12, False)
+    assert "better by" in check_claims(problem, [right, lazy])[0]
 
 
 def test_wrong_claims_are_noticed():

@@ -240,7 +240,7 @@ def _check_diagonal(system: System, expected: Any, rtol: float) -> None:
         )
 
 
-def _check_blocks(system: System, inverse: FloatArray, rtol: float) -> None:
+def _check_blocks(system: System, inverse: Any, rtol: float) -> None:
     """Check the blocks of the inverse for groups of one and of three rows."""
     n = len(inverse)
     groups = Groups(np.where(np.arange(n) < n // 3, np.arange(n), n + np.arange(n) // 3))
@@ -316,13 +316,14 @@ def check_criterion(criterion: Criterion | str, regularization: float = 0.1) -> 
                 learn_kernel(grams, y, criterion=criterion, regularization=regularization)
                 for _ in range(2)
             )
-        _require_on_simplex(first.weights, len(grams), criterion.name)
+        _require_allowed(first.weights, program, len(grams), criterion.name)
         _require_close(second.weights, first.weights, f"{criterion.name}, second run", 1e-12)
 
 
 def _check_convex(program: Any) -> None:
     rng, p = np.random.default_rng(0), program.n_weights
-    points = [program.at(w) for w in rng.dirichlet(np.full(p, 2.0), size=6)]
+    drawn = rng.dirichlet(np.full(p, 2.0), size=6)
+    points = [program.at(w if program.contains(w) else program.normalize(w)) for w in drawn]
     for point in points:
         _check_derivative(program, point)
         for other in points:
@@ -335,7 +336,7 @@ def _check_convex(program: Any) -> None:
                 middle <= 0.5 * (point.value + other.value) + slack, "The value must be convex."
             )
         _require(point.error >= 0, "The error of a value must be at least 0.")
-    _require_on_simplex(program.split(points[0].weights).weights, None, "split")
+    _require_allowed(program.split(points[0].weights).weights, program, None, "split")
 
 
 def _check_derivative(program: Any, point: Any) -> None:
@@ -362,11 +363,13 @@ def _check_derivative(program: Any, point: Any) -> None:
         _require(off <= 1e-3 * size, f"The Hessian differs from differences by {off:.2e}.")
 
 
-def _require_on_simplex(weights: FloatArray, n: int | None, what: str) -> None:
-    """Raise an AssertionError unless there are n weights, at least 0, with sum 1."""
+def _require_allowed(weights: FloatArray, program: Any, n: int | None, what: str) -> None:
+    """Raise an AssertionError unless there are n weights, and a program allows them."""
     _require(n is None or len(weights) == n, f"{what}: {len(weights)} weights, not {n}.")
-    _require((weights >= 0).all(), f"{what}: weights must be at least 0. Got {weights}.")
-    _require(abs(weights.sum() - 1.0) <= 1e-9, f"{what}: weights must sum to 1. Got {weights}.")
+    _require(
+        program.contains(weights),
+        f"{what}: weights must be such that they {program.allowed}. Got {weights}.",
+    )
 
 
 # ---- solvers ---------------------------------------------------------------------------------
@@ -397,13 +400,14 @@ def check_solver(
         program: Any = criterion.program(bank, target, lam)
         best = Newton().solve(program, Task(1e-10)).value
         seen = _Seen()
-        starts = [None, *np.eye(program.n_weights)[:1]]
+        n = program.n_weights
+        starts = [None, program.normalize(np.eye(n)[0])]
         for start in starts:
             found: Solution = solver.solve(program, Task(tol, None, start, seen))
             _check_found(found, program, best, tol, solver.name)
         _require(seen.weights, f"{solver.name} must call the monitor.")
         for weights in seen.weights:
-            _require_on_simplex(np.asarray(weights), program.n_weights, f"{solver.name}, monitor")
+            _require_allowed(np.asarray(weights), program, n, f"{solver.name}, monitor")
         _require_max_iter(solver, program)
 
 
@@ -426,7 +430,7 @@ class _Seen:
 
 
 def _check_found(found: Solution, program: Any, best: float, tol: float, name: str) -> None:
-    _require_on_simplex(found.weights, program.n_weights, name)
+    _require_allowed(found.weights, program, program.n_weights, name)
     _require(isinstance(found.status, Status), f"{name}: the status must be a Status.")
     value = program.at(found.weights).value
     _require_close(found.value, value, f"{name}: the value must belong to the weights", 1e-6)
@@ -440,5 +444,6 @@ def _check_found(found: Solution, program: Any, best: float, tol: float, name: s
 
 def _require_max_iter(solver: Solver, program: Any) -> None:
     early = solver.solve(program, Task(1e-14, 1))
-    _require_on_simplex(early.weights, program.n_weights, f"{solver.name} after one iteration")
+    what = f"{solver.name} after one iteration"
+    _require_allowed(early.weights, program, program.n_weights, what)
     _require(early.n_iter <= 1, f"{solver.name}: {early.n_iter} iterations with max_iter=1.")

@@ -92,6 +92,7 @@ ANY = [
     {"criterion": "rkda", "regularization": 1e-3, "solver": "silp"},
     {"criterion": "rkda", "regularization": "joint"},
     {"criterion": RKDA(shrinkage=0.1), "regularization": 1e-3},
+    {"criterion": RKDA(norm=1.5), "regularization": 1e-3},
     {"criterion": "uniform"},
     {"criterion": "alignment", "solver": "greedy"},
     {"criterion": "alignment", "solver": "qp"},

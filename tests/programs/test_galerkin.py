@@ -133,7 +133,9 @@ def test_the_subspace_holds_the_duals_so_far_and_is_orthonormal():
     criterion = criteria()[0]
     p = criterion.bank.n_kernels
     first, second = criterion.at(np.full(p, 1.0 / p)), criterion.at(np.eye(p)[1])
-    basis = _extended(_extended(np.empty((criterion.bank.n_samples, 0)), first), second)
+    basis = np.empty((criterion.bank.n_samples, 0))
+    for point in (first, second):
+        basis = _extended(basis, criterion, point)
     np.testing.assert_allclose(basis.T @ basis, np.eye(basis.shape[1]), atol=1e-12)
     for dual in (first.dual, second.dual):
         inside = basis @ (basis.T @ dual)

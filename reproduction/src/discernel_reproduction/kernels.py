@@ -16,12 +16,17 @@ def make_kernels(spec: Any, split: TrainTestSplit) -> list[Kernel]:
 
     Parameters
     ----------
-    spec : "auto" or list
+    spec : "auto", list or dict
         ``"auto"`` for the default kernels, or three widths per view if there are several views;
-        otherwise a list of ``[family, parameters]``.
+        otherwise a list of ``[family, parameters]``. A dictionary has such a list as
+        ``all_and_each``, for kernels on all variables and on each of them.
     split : TrainTestSplit
-        The split, for its views.
+        The split, for its views and variables.
     """
+    if isinstance(spec, dict):
+        made = make_kernels(spec["all_and_each"], split)
+        each = range(split.X_train.shape[1])
+        return made + [kernel.on([place]) for place in each for kernel in made]
     if spec == "auto":
         return view_kernels(split.views)
     for family, _ in spec:

@@ -143,7 +143,8 @@ class Relearner:
         if not target.scores.shape[1]:
             # The only row of the other class is in the fold: it counts as wrong, whatever is done.
             return (Refit(self.bank, self.weights, self.regularization),)
-        request = self.request
+        # The candidates of a part of the rows are the kernels of the bank.
+        request = replace(self.request, criterion=self.request.criterion.on_bank(bank))
         if self.target.n_samples > request.few:  # searched on a part of the rows, as the model was
             request = replace(request, few=min(request.few, _FEWEST_SEARCHED))
         learned = self.learn(bank.subset(outside), target, request)

@@ -63,7 +63,8 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelEstimator):
     Attributes
     ----------
     kernel_weights_ : ndarray of shape (n_kernels,)
-        Weights of the normalized kernels, at least 0 and summing to 1.
+        Weights of the normalized kernels, at least 0. They sum to 1, except for ``RKDA`` with a
+        ``norm``.
     kernel_names_ : list of str
         Names of the kernels, in the order of the weights.
     learned_kernel_ : LearnedKernel

@@ -378,7 +378,8 @@ class StreamLearner(ABC):
         kernels = scaled_kernels(scales, spreads, rows, menu, curves)
         bank = TiledBank([kernel.shifted(X) for kernel in kernels], X)
         weights = learned.weights[bank.kept]
-        learned = replace(learned, coefficients=bank.coefficients(weights / weights.sum()))
+        weights *= learned.weights.sum() / weights.sum()
+        learned = replace(learned, coefficients=bank.coefficients(weights))
         better = replace(facts, learned=learned, names=list(bank.names), metric=Metric(scales))
         return kernels, better, parts[0]
 

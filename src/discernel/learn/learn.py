@@ -27,7 +27,6 @@ from discernel.programs.lambdas import (
     search_lambda,
     undecided,
 )
-from discernel.programs.simplex import normalize
 from discernel.programs.solution import (
     LearnedKernel,
     Progress,
@@ -217,6 +216,8 @@ class WeightLearner:
         program = request.criterion.program(self.bank, self.target, lam)
         if init is not None and len(init) != program.n_weights:
             init = None  # the program has weights besides those of the kernels
+        if init is not None and not program.contains(init):
+            init = program.normalize(init)  # a part of the rows may have fewer kernels
         solver = faster_solver(request, program, self.bank, self.target)
         check_solver(solver, program, request.criterion)
         history: list[Progress] = []
@@ -411,20 +412,20 @@ def _stop_in_time(
         return
     bound = -np.inf if gap is None else value - gap * abs(value)
     status = Status.OUT_OF_TIME
-    raise StoppedError(Solution(normalize(weights), value, bound, status, progress.iteration))
+    weights = program.normalize(weights)
+    raise StoppedError(Solution(weights, value, bound, status, progress.iteration))
 
 
 def _check_solution(solution: Any, program: Program, solver: Solver) -> None:
-    """Raise a clear error if a solver returned no `Solution`, or weights off the simplex."""
+    """Raise a clear error if a solver returned no `Solution`, or weights that are not allowed."""
     if not isinstance(solution, Solution):
         raise InvalidInputError(
             "The method solve of a solver must return a Solution of discernel.solvers. "
             f"'{solver.name}' returned {solution!r}."
         )
     weights = np.asarray(solution.weights)
-    on_simplex = weights.shape == (program.n_weights,) and bool((weights >= 0).all())
-    if not (on_simplex and abs(float(weights.sum()) - 1.0) <= 1e-6):
+    if not (weights.shape == (program.n_weights,) and program.contains(weights)):
         raise NumericalError(
-            f"The solver must return {program.n_weights} weights that are at least 0 and sum to "
-            f"1. '{solver.name}' returned {solution.weights!r}. Use another solver."
+            f"The solver must return {program.n_weights} weights that {program.allowed}. "
+            f"'{solver.name}' returned {solution.weights!r}. Use another solver."
         )

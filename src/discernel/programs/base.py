@@ -1,8 +1,9 @@
 """Base classes of criteria and of their programs, which are functions of the kernel weights.
 
 A `Criterion` is a value of the parameter ``criterion``: ``RKDA()``, ``Alignment(epsilon=1e-2)``.
-From kernels, a target and λ it makes a `Program`, which a solver minimizes over the simplex.
-Solvers do not know criteria. They only call methods of the program:
+From kernels, a target and λ it makes a `Program`, which a solver minimizes over the simplex, or
+over the weights that `Program.contains` and `Program.normalize` allow. Solvers do not know
+criteria. They only call methods of the program:
 
 =================== ======================================= ====================================
 method              result                                  solvers that need it
@@ -10,6 +11,8 @@ method              result                                  solvers that need it
 ``at``              value, gradient, Hessian and bound      ``newton``, ``silp``, conic solvers
 ``restricted``      the program with its dual point in a    ``galerkin``, with ``subspace``,
                     subspace                                ``rough_at`` and ``estimate``
+``paths``           steps to weights off the simplex        ``newton`` and ``galerkin``, for
+                                                            ``RKDA(norm=2)``
 ``select``          the program of some of its kernels      ``columns``, with ``dual_ball``
 ``sdp``, ``qcqp``   the paper's conic programs              ``sdp``, ``sdp_approximate``,
                                                             ``qcqp``
@@ -32,6 +35,7 @@ from discernel.arrays import FloatArray
 from discernel.bank import Bank, Matrices, Normalization
 from discernel.exceptions import InvalidInputError
 from discernel.programs.least_squares import KernelLeastSquares
+from discernel.programs.simplex import normalize
 from discernel.targets import ClassTarget, Target
 
 
@@ -46,7 +50,7 @@ class Point(ABC):
     gradient : ndarray of shape (n_weights,)
     hessian : ndarray of shape (n_weights, n_weights)
     bound : float
-        A lower bound of the value over the simplex.
+        A lower bound of the value over all allowed weights.
     """
 
     weights: FloatArray
@@ -109,7 +113,7 @@ class Split:
     Attributes
     ----------
     weights : ndarray of shape (n_kernels,)
-        Kernel weights, which sum to 1.
+        Kernel weights.
     regularization : float or None
         The learned λ; None if the program does not learn it.
     at_floor : bool
@@ -131,14 +135,25 @@ class Program(ABC):
     ----------
     bank : Matrices
         The kernels. A program without a bank overrides `n_weights`.
+    allowed : str
+        The rule of `contains`, for messages.
     """
 
     bank: Matrices
+    allowed: ClassVar[str] = "are at least 0 and sum to 1"
 
     @property
     def n_weights(self) -> int:
-        """The number of weights, which are at least 0 and sum to 1."""
+        """The number of weights."""
         return self.bank.n_kernels
+
+    def contains(self, weights: FloatArray) -> bool:
+        """Return whether weights are allowed: by default at least 0, with the sum 1."""
+        return bool((weights >= 0).all()) and abs(float(weights.sum()) - 1.0) <= 1e-6
+
+    def normalize(self, weights: FloatArray) -> FloatArray:
+        """Return allowed weights in proportion to others: by default with the sum 1."""
+        return normalize(weights)
 
     def objective(self, value: float) -> float:
         """Return the objective as defined in the paper, from the value that is minimized."""

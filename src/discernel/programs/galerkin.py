@@ -9,7 +9,7 @@ import numpy as np
 
 from discernel.arrays import FloatArray, orthonormal, weighted_sum
 from discernel.programs.base import relative_gap
-from discernel.programs.newton import Newton, newton_target
+from discernel.programs.newton import Newton, newton_paths
 from discernel.programs.simplex import uniform
 from discernel.programs.solution import Solution, Status, Subspace, Task
 
@@ -97,7 +97,7 @@ class Galerkin:
             if idle == _PATIENCE:
                 return replace(best, status=Status.STALLED)
             if iteration < max_iter:
-                basis = _extended(basis, point)
+                basis = _extended(basis, program, point)
                 del point  # frees the memory of its factorization
                 subspace = program.subspace(basis)
                 weights, least = _minimum(program, subspace, weights, task.tol)
@@ -121,13 +121,14 @@ def _carried(subspace: Subspace | None, n_samples: int) -> FloatArray:
     return subspace.basis
 
 
-def _extended(basis: FloatArray, point: Any) -> FloatArray:
+def _extended(basis: FloatArray, program: Any, point: Any) -> FloatArray:
     """Return an orthonormal basis extended by B and its derivatives at a point.
 
     The derivatives are those by the weights that stay positive in a Newton step. The others all
     become 0 together, along one direction.
     """
-    staying = newton_target(point) > 0
+    path = next(newton_paths(program, point), None)
+    staying = (point.weights if path is None else path.at(1.0)) > 0
     leaving = weighted_sum(np.where(staying, 0.0, point.weights), point.directions)
     columns = np.hstack([basis, point.dual, *point.directions[staying], leaving])
     return orthonormal(columns, _NEW)

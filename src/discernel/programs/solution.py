@@ -183,7 +183,7 @@ class Solution:
     Attributes
     ----------
     weights : ndarray of shape (n_weights,)
-        Weights, at least 0 and summing to 1.
+        Weights that the program allows; by default at least 0 and summing to 1.
     value : float
         The value of the program at the weights; NaN if nothing was optimized.
     bound : float
@@ -319,7 +319,8 @@ class LearnedKernel:
     Attributes
     ----------
     weights : ndarray of shape (n_kernels,)
-        Weights of the normalized kernels, at least 0 and summing to 1.
+        Weights of the normalized kernels, at least 0. They sum to 1, except for ``RKDA`` with a
+        ``norm``.
     coefficients : ndarray of shape (n_kernels,)
         Factors for the raw matrices: weights times normalization.
     regularization : float
@@ -428,9 +429,10 @@ class LearnedKernel:
         if self.gap is None or not np.isfinite(self.gap):
             return f"No certificate: {self.status}."
         about = "" if self.rank is None else f", for kernels approximated with rank {self.rank}"
+        which = "" if abs(float(self.weights.sum()) - 1.0) <= 1e-6 else " with the same norm"
         return (
-            f"No other weights of these kernels improve the criterion {self.criterion} by more "
-            f"than {self.gap:.0e} of its value{about}."
+            f"No other weights of these kernels{which} improve the criterion {self.criterion} by "
+            f"more than {self.gap:.0e} of its value{about}."
         )
 
     def describe(self, names: Sequence[str] = ()) -> LearnedFacts:

@@ -31,6 +31,7 @@ METHODS: dict[str, Callable[[TrainTestSplit, dict[str, Any]], Result]] = {
     "plain": transductive.plain,
     "separability": transductive.separability,
     "single": inductive.single,
+    "timed": inductive.timed,
 }
 #: How cells of the papers are run.
 PAPERS = Protocol(METHODS, load_split)

@@ -16,6 +16,7 @@ from discernel.compare.fitting import discriminant as automatic
 from discernel.compare.fitting import fit_and_predict, fit_learner
 from discernel.compare.store import Result
 from discernel.compare.tasks import TrainTestSplit
+from discernel.criteria import RKDA
 from discernel.inspection.facts import given_names
 from discernel.kernels import kernel_names
 from discernel.papers.akfd.criterion import decide, one_against_rest
@@ -26,11 +27,23 @@ from discernel_reproduction.kernels import make_kernels
 
 
 def discriminant(split: TrainTestSplit, options: dict[str, Any]) -> Result:
-    """Fit a `MultipleKernelDiscriminant`, with the default kernels if none are given."""
+    """Fit a `MultipleKernelDiscriminant`, with the default kernels if none are given.
+
+    ``norm`` stands for ``criterion=RKDA(norm=...)``.
+    """
     if "kernels" not in options:
         return automatic(split, options)
     kernels = make_kernels(options.pop("kernels"), split)
+    if "norm" in options:
+        options["criterion"] = RKDA(norm=options.pop("norm"))
     return fit_learner(MultipleKernelDiscriminant(kernels, **options), split)
+
+
+def timed(split: TrainTestSplit, options: dict[str, Any]) -> Result:
+    """Fit as `discriminant`, with the seconds of processor time and without the history."""
+    start = time.process_time()
+    found = discriminant(split, options)
+    return replace(found, details={"processor_seconds": time.process_time() - start})
 
 
 def akfd(split: TrainTestSplit, options: dict[str, Any]) -> Result:
