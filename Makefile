@@ -77,7 +77,7 @@ format: $(VENV)/.dev
 bench: $(VENV)/.dev
 	for script in speed prediction many_kernels convergence newton_against_sdp separability_default \
 	  margin_cost cost_in_factorisations ridge_and_labels runner_overhead \
-	  default_against_baselines default_against_peers default_cost iterative forecasts low_rank automatic streams cluster; do \
+	  default_against_baselines default_against_peers quantiles prediction_sets default_cost iterative forecasts low_rank automatic streams cluster; do \
 	  $(BIN)/python benchmarks/$$script.py || exit 1; done
 
 $(VENV)/.reproduction: pyproject.toml reproduction/pyproject.toml

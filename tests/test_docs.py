@@ -294,6 +294,21 @@ def test_figures_on_columns_as_quantiles_are_those_of_the_record():
     assert f"fits take {found['time_ratio_where_not_chosen']:.2f} times as long" in page
 
 
+def test_figures_on_an_earlier_default_are_those_of_the_record():
+    page = (ROOT / "docs" / "measured.md").read_text(encoding="utf-8")
+    found = results("default_against_version")
+    few = f"with at most 200 training rows {found['log_loss_ratio_few_rows']:.3f}"
+    worse = f"more than 1 % worse on {len(found['worse_by_one_percent'])} tasks"
+    for words in (
+        f"ratio: {found['log_loss_ratio']:.3f}, {few}; {worse}",
+        f"accuracy {found['accuracy_gain']:+.2f} points. A fit takes {found['cost_ratio']:.1f} times",
+    ):
+        assert words in page
+    assert found["log_loss_ratio"] < 0.93
+    assert {entry["splits"] for entry in found["tasks"]} == {20}
+    assert len(found["tasks"]) == 34
+
+
 def test_figures_of_importances_are_those_of_the_record():
     found = results("importances")
     many, few = found["means"]["tables"], found["means"]["few_held_out"]

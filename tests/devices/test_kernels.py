@@ -37,10 +37,10 @@ from discernel.kernels import (
     Standardized,
     Tanimoto,
     WhereKnown,
-    calls,
     rbf_ladder,
     resolve_kernels,
 )
+from discernel.kernels import base as kernel_base
 from discernel.kernels import device as device_kernels
 from discernel.kernels.pairs import CITY, INNER, SQUARED
 from discernel.kernels.terms import Atom, Decay, PairKind, Term
@@ -319,8 +319,8 @@ def test_a_pair_of_ones_own_is_computed_there_by_its_formula(send, strips, monke
 
 def test_nested_kernels_are_dispatched_once(send, monkeypatch):
     seen = []
-    real = calls.check_given
-    monkeypatch.setattr(calls, "check_given", lambda *given: seen.append(1) or real(*given))
+    real = kernel_base.check_given
+    monkeypatch.setattr(kernel_base, "check_given", lambda *given: seen.append(1) or real(*given))
     NUMBERS["sums and products within"](send(draw()[0]))
     NUMBERS["the user's, inheriting"](send(draw()[0]))
     assert len(seen) == 2
@@ -330,7 +330,7 @@ def test_numpy_is_not_even_looked_at(monkeypatch):
     def never(*given):
         raise AssertionError(given)
 
-    monkeypatch.setattr(calls, "check_given", never)
+    monkeypatch.setattr(kernel_base, "check_given", never)
     X, Z = draw()
     for kernel in NUMBERS.values():
         kernel(X, Z)
