@@ -395,8 +395,9 @@ class RegressionTarget(Target):
 
     @cached_property
     def units(self) -> FloatArray:
-        """The standard deviation of each column."""
-        return np.sqrt(self.row_weights.means((self._centered**2).T))
+        """The standard deviation of each column; 1 for a column that is constant on a fold."""
+        units = np.sqrt(self.row_weights.means((self._centered**2).T))
+        return np.where(units > 0, units, 1.0)
 
     @property
     def _centered(self) -> FloatArray:

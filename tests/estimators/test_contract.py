@@ -205,7 +205,7 @@ def test_precomputed_stack_equals_kernels_and_survives_cross_validation(wine):
     np.testing.assert_allclose(
         cross_val_predict(on_stack, stack, y, cv=4, method="predict_proba"),
         cross_val_predict(on_rows, X, y, cv=4, method="predict_proba"),
-        atol=1e-9,
+        atol=1e-7,  # that of a kernel logistic regression
     )
     grid = GridSearchCV(on_stack, {"regularization": [1e-3, 1e-1]}, cv=3).fit(stack, y)
     assert grid.best_score_ > 0.9

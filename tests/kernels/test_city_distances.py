@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from discernel.arrays import city_distances, in_threads, pairs, threads
+from discernel.arrays import city_distances, in_threads, machine, pairs
 from discernel.arrays.loops import Loops, compiled_loops
 
 
@@ -69,7 +69,7 @@ def test_distances_are_written_where_they_are_asked_for(n):
 
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_threads_give_the_same_distances(n_threads, way, monkeypatch):
-    monkeypatch.setattr(threads, "_ONE_THREAD_BELOW", 100)
+    monkeypatch.setattr(machine, "_ONE_THREAD_BELOW", 100)
     monkeypatch.setattr("joblib.cpu_count", lambda: n_threads)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     X, Z, seen = rows(700), rows(600, seed=1), set()
@@ -88,19 +88,19 @@ def test_threads_give_the_same_distances(n_threads, way, monkeypatch):
 
 
 def test_within_threads_no_more_are_started(monkeypatch):
-    monkeypatch.setattr(threads, "_ONE_THREAD_BELOW", 1)
+    monkeypatch.setattr(machine, "_ONE_THREAD_BELOW", 1)
     monkeypatch.setattr("joblib.cpu_count", lambda: 3)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     found = {}
 
     def work(job, _):
-        found[job] = threads.free_threads(10)
+        found[job] = machine.free_threads(10)
 
     in_threads(work, ["two", "threads"], [None, None])
-    assert threads.free_threads(10) == 3
+    assert machine.free_threads(10) == 3
     in_threads(work, ["one"], [None])
     assert found == {"two": 1, "threads": 1, "one": 1}
-    assert threads.free_threads(10) == 3
+    assert machine.free_threads(10) == 3
 
 
 @pytest.mark.parametrize("container", [sp.csr_matrix, sp.csr_array])

@@ -38,7 +38,7 @@ def errors_of_lambda(monkeypatch):
     """Leave-one-out errors by λ, whatever the fit."""
     errors = {}
 
-    def fit(system, ridge, scores, sample_weights=None):
+    def fit(system, ridge, scores, sample_weights=None, groups=None):
         return SimpleNamespace(leave_one_out_error=lambda: errors[float(ridge[0])])
 
     monkeypatch.setattr(loo, "KernelLeastSquares", fit)
@@ -49,7 +49,7 @@ def errors_of_lambda(monkeypatch):
 def test_of_lambdas_within_one_percent_the_largest_is_taken(errors_of_lambda, first, chosen):
     errors_of_lambda.update({1.0: first, 0.1: 1.0, 0.01: 1.2})
     bank = SimpleNamespace(n_samples=3, systems=lambda weights: lambda ridge: None)
-    target = SimpleNamespace(scores=None, sample_weights=None)
+    target = SimpleNamespace(scores=None, sample_weights=None, groups=None)
     found = choose_regularization(bank, target, np.ones(1), (1.0, 0.1, 0.01))
     assert found == (chosen, errors_of_lambda[chosen])
     path = RegularizationPath(

@@ -10,6 +10,7 @@ from sklearn.preprocessing import scale
 
 from discernel.exceptions import NumericalError
 from discernel.kernels import RBF
+from discernel.programs import logistic
 from discernel.programs.logistic import LogisticProblem, _Point, _Preconditioner
 
 
@@ -131,6 +132,7 @@ def test_neither_order_nor_rounding_of_the_kernel_shows(regularization):
 @pytest.mark.parametrize("kernel", [lambda X: X @ X.T, RBF(width=5.0), RBF(width=0.3)])
 def test_preconditioners_of_single_precision_are_enough(kernel, regularization, monkeypatch):
     """A rough tolerance ends near the optimum of a fine one; singular kernels and tiny λ too."""
+    monkeypatch.setattr(logistic, "_SINGLE_ROWS", 0)
     X, y, weights = rows(load_wine, weighted=True)
     given, used = problem(kernel(X), y, weights), []
     right = _Preconditioner._factor_of
@@ -152,6 +154,7 @@ def test_preconditioners_of_single_precision_are_enough(kernel, regularization, 
 
 
 def test_a_preconditioner_that_fails_in_single_precision_is_one_of_double(monkeypatch):
+    monkeypatch.setattr(logistic, "_SINGLE_ROWS", 0)
     X, y, weights = rows(load_wine)
     given = problem(RBF(width=5.0)(X), y, weights)
     expected = given.minimize(1e-2, tol=1e-5)

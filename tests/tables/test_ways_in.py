@@ -213,7 +213,8 @@ def test_fits_in_chunks_predict_the_same_whichever_way_rows_come(tmp_path):
         open_rows(dd.from_pandas(frame, npartitions=3), "y"),
     ):
         found = clone(clf).fit(source).predict_proba(rows)
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10, err_msg=repr(source))
+        # Sums over other chunks: scores differ in the eleventh digit.
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9, err_msg=repr(source))
 
 
 @pytest.mark.parametrize("name", ["semicolon.csv", "plain.csv.gz", "rows.parquet", "rows.arrow"])

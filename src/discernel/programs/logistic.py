@@ -30,6 +30,9 @@ _NUGGET = 1e-9
 #: Preconditioners of single precision have two digits left for a λ above this share of the trace of
 #: their matrix; and are enough for this tolerance.
 _SINGLE, _SINGLE_TOL = 1e-5, 1e-6
+#: Fewer rows are factored in double precision, which costs little there: results then depend less
+#: on rounding errors of the kernel.
+_SINGLE_ROWS = 1000
 #: No step is shorter.
 _LEAST_LENGTH = 1e-8
 
@@ -146,7 +149,7 @@ class LogisticProblem:
         """
         first = self.start() if start is None else start
         point, preconditioner = _Point.of(self, regularization, first), None
-        is_single = tol >= _SINGLE_TOL
+        is_single = tol >= _SINGLE_TOL and len(self.codes) >= _SINGLE_ROWS
         for _ in range(_MOST_STEPS):
             if preconditioner is None:
                 preconditioner = _Preconditioner(point, is_single)
@@ -211,7 +214,10 @@ class _Point:
         while size > least and n_inner < _MOST_INNER:
             n_inner += 1
             curved = self.hessian(toward)
-            length = size / toward.along(curved)
+            curvature = toward.along(curved)
+            if curvature == 0.0:
+                break  # rounding errors are larger than what is left to gain
+            length = size / curvature
             step, left = step.plus(toward, length), left.plus(curved, -length)
             solved = preconditioner.solve(left)
             before, size = size, solved.along(left)
