@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from sklearn.utils import check_random_state
 
-from discernel.arrays import Device, FloatArray, draw_rows, typical_row
+from discernel.arrays import Device, FloatArray, draw_rows, one_blas_thread, typical_row
 from discernel.bank import Bank
 from discernel.criteria import KernelLeastSquares
 from discernel.default.choose import (
@@ -139,7 +139,8 @@ class Proposal:
         rows, part = comparable_rows(X[outside], self.spreads, self.curves), target.subset(outside)
         rng = np.random.RandomState(0)
         drawn = draw_sample(rows, part, most=_MOST_FOR_METRIC, n_folds=1, rng=rng)
-        return self.learn_metric((drawn, np.arange(len(drawn.rows))))
+        with one_blas_thread():  # as in the choice
+            return self.learn_metric((drawn, np.arange(len(drawn.rows))))
 
     def learn(self, bank: Bank, target: Target, request: Any) -> LearnedKernel:
         """Return the chosen weights, with a λ for the number of rows there are.

@@ -226,16 +226,17 @@ class FitRun:
         learns = self._seconds is not None and self.stage is not None and self.stage.learns
         found = self._proposals.get(n_rows) if learns else None
         if found is None:
-            found = propose_kernels(
-                X,
-                training.reader.kernels[0].spreads,  # type: ignore[attr-defined]
-                target,
-                pull=request.criterion.pull,
-                regularization=request.given_regularization or None,  # folds need a positive λ
-                random_state=request.random_state,
-                device=self.device,
-                groups=None if encoder is None else encoder.scale_groups,
-            )
+            with one_blas_thread():  # samples are small: more threads would wait for each other
+                found = propose_kernels(
+                    X,
+                    training.reader.kernels[0].spreads,  # type: ignore[attr-defined]
+                    target,
+                    pull=request.criterion.pull,
+                    regularization=request.given_regularization or None,  # folds need λ > 0
+                    random_state=request.random_state,
+                    device=self.device,
+                    groups=None if encoder is None else encoder.scale_groups,
+                )
             if learns and not active_deadline().cut.is_set():
                 self._proposals[n_rows] = found
         return found
