@@ -110,6 +110,7 @@ TESTS = {
     "learn/chunks.py": ["tests/streams/test_[prsf]*.py"],
     "learn/summed.py": ["tests/streams/test_[prsf]*.py"],
     "learn/survey.py": ["tests/streams/test_survey.py", "tests/streams/test_[prf]*.py"],
+    "learn/labels.py": ["tests/streams/test_survey.py", "tests/streams/test_[npf]*.py"],
     "learn/refine.py": ["tests/streams/test_refine.py"],
     "learn/low_rank.py": ["tests/programs/test_low_rank.py", "tests/bank/test_lowrank.py"],
     "learn/stages.py": ["tests/estimators/test_staged.py", "tests/test_deadline.py"],
@@ -142,7 +143,6 @@ TESTS = {
         "tests/test_discriminant*.py",
         "tests/streams/test_partial_fit.py",
     ],
-    "estimators/separability.py": ["tests/estimators/test_separability.py"],
     "bank/": ["tests/bank/test_parts.py", "tests/bank"],
     "bank/grams.py": ["tests/papers/test_alignment*.py", "tests/bank"],
     "bank/tiled.py": [
@@ -185,6 +185,7 @@ TESTS = {
         "tests/test_links.py",
         "tests/default/test_losses.py",
     ],
+    "discriminant/numbers.py": ["tests/estimators/test_intervals.py"],
     "targets.py": [
         "tests/test_targets*.py",
         "tests/programs/test_part.py",
