@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
 import discernel
-from discernel import MultipleKernelRidge
+from discernel import MultipleKernelRidge, open_rows
 from discernel.bank import LowRank
 from discernel.cli import app as commands
 from discernel.default import Relearner
@@ -340,11 +340,22 @@ def iterative(X, y):
     return MultipleKernelRidge(**ONE, bank="iterative").fit(X, y)
 
 
+def of_a_source(X, y):
+    return MultipleKernelRidge(kernels=[RBF(width=2.0)]).fit(open_rows(X, y))
+
+
+def added(X, y):
+    reg = MultipleKernelRidge(kernels=[RBF(width=2.0)]).partial_fit(X[:120], y[:120])
+    return reg.partial_fit(X[120:], y[120:])
+
+
 def default_of_many(X, y):
     return MultipleKernelRidge().fit(*uneven(700))
 
 
-@pytest.mark.parametrize("fitted", [exact, low_rank, iterative, default_of_many])
+@pytest.mark.parametrize(
+    "fitted", [exact, low_rank, iterative, of_a_source, added, default_of_many]
+)
 def test_every_kind_of_model_covers_and_is_saved(fitted, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
