@@ -401,6 +401,20 @@ def test_arrays_of_the_library_of_the_rows():
     np.testing.assert_array_equal(std.numpy(), reg.predict(X, return_std=True)[1])
 
 
+@pytest.mark.parametrize("n_targets", [0, 3])
+def test_rows_in_chunks_and_partitions(n_targets):
+    X, y = uneven(100)
+    targets = np.column_stack([y, X[:, 0] + y, y**2]) if n_targets else y
+    reg = MultipleKernelRidge(**ONE).fit(X, targets)
+    expected = reg.predict_interval(X, 0.8)
+    chunks = reg.predict_interval(open_rows(X, chunk_rows=30), coverage=0.8)
+    np.testing.assert_allclose(np.concatenate(list(chunks)), expected, rtol=1e-12, atol=1e-12)
+    da = pytest.importorskip("dask.array")
+    lazy = reg.predict_interval(da.from_array(X, chunks=(30, 2)), 0.8)
+    assert (lazy.shape, lazy.dtype) == (expected.shape, float)
+    np.testing.assert_allclose(lazy.compute(), expected, rtol=1e-12, atol=1e-12)
+
+
 def test_what_cannot_be_said_is_refused():
     X, y = even()
     for method in ("predict", "predict_interval"):
