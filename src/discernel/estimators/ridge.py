@@ -351,7 +351,8 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
         predicts the sizes of left-out errors no better than their mean does, by a standard error.
         κ is that of the largest likelihood, and c is such that the held-out errors, divided by
         their standard deviations, have the mean square 1. So it is measured, not that of a Gaussian
-        process, and does not grow far from all training rows.
+        process, and does not grow far from all training rows. After a fit to rows in chunks or
+        `partial_fit`, g is constant.
         """
         if return_std and is_dask(X):
             raise InvalidInputError(
