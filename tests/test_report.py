@@ -259,7 +259,7 @@ def test_methods_write_columns_of_the_file_and_sources_of_kernels(tmp_path):
     expected = dict(zip(["size", "colour=dark"], clf.feature_importances_, strict=True))
     assert written["feature_importances"] == pytest.approx(expected)
     assert [entry[4:] for entry in written["considered"]] == [
-        [each.strength, each.accuracy] for each in clf.learned_kernel_.considered
+        [each.strength, each.accuracy, each.quantiles] for each in clf.learned_kernel_.considered
     ]
     assert "sources" not in written
     two = KINDS["discriminant"](load_split(cell_of(file_data(tmp_path / "v.npz"))), {})

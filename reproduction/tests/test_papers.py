@@ -21,6 +21,7 @@ from discernel.compare.tasks import TrainTestSplit
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Linear
 from discernel.papers.separability.spectrum_choice import SHARES
+from discernel_reproduction import simplemkl
 from discernel_reproduction.baselines import ConformalKernelTransformer
 from discernel_reproduction.kernels import make_kernels
 from discernel_reproduction.methods import METHODS, PAPERS
@@ -59,6 +60,7 @@ CASES = {
     "separability": ("wine", WIDTHS, 0.9),
     "single": ("wdbc", {"kernels": TWO, "regularizations": [0.1], "cv": 3}, 0.9),
     "svc_grid": ("wine", {"n_widths": 3, "C": [1.0, 10.0]}, 0.9),
+    "timed": ("wdbc", {"kernels": TWO, "norm": 2.0}, 0.9),
 }
 
 
@@ -82,7 +84,7 @@ def outcome(kind, options=None):
 
 def test_every_kind_of_method_has_a_case_and_is_in_some_plan():
     assert set(CASES) == set(METHODS) - {method.kind for method in COMPARED if method.package}
-    plans = [plan for name in names() for plan in reproduction(name).plans]
+    plans = [simplemkl.PLAN, *(plan for name in names() for plan in reproduction(name).plans)]
     compared = {method.kind for method in COMPARED}
     assert {m.kind for plan in plans for m in plan.methods} | compared == set(METHODS)
     assert all(cell.key for plan in plans for cell in plan.cells()[:1])  # digests plain data only

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
 import discernel
-from discernel import MultipleKernelRidge
+from discernel import MultipleKernelRidge, open_rows
 from discernel.bank import LowRank
 from discernel.cli import app as commands
 from discernel.default import Relearner
@@ -340,11 +340,22 @@ def iterative(X, y):
     return MultipleKernelRidge(**ONE, bank="iterative").fit(X, y)
 
 
+def of_a_source(X, y):
+    return MultipleKernelRidge(kernels=[RBF(width=2.0)]).fit(open_rows(X, y))
+
+
+def added(X, y):
+    reg = MultipleKernelRidge(kernels=[RBF(width=2.0)]).partial_fit(X[:120], y[:120])
+    return reg.partial_fit(X[120:], y[120:])
+
+
 def default_of_many(X, y):
     return MultipleKernelRidge().fit(*uneven(700))
 
 
-@pytest.mark.parametrize("fitted", [exact, low_rank, iterative, default_of_many])
+@pytest.mark.parametrize(
+    "fitted", [exact, low_rank, iterative, of_a_source, added, default_of_many]
+)
 def test_every_kind_of_model_covers_and_is_saved(fitted, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -388,6 +399,20 @@ def test_arrays_of_the_library_of_the_rows():
     assert {type(each) for each in (predicted, std, ends)} == {torch.Tensor}
     np.testing.assert_array_equal(ends.numpy(), reg.predict_interval(X))
     np.testing.assert_array_equal(std.numpy(), reg.predict(X, return_std=True)[1])
+
+
+@pytest.mark.parametrize("n_targets", [0, 3])
+def test_rows_in_chunks_and_partitions(n_targets):
+    X, y = uneven(100)
+    targets = np.column_stack([y, X[:, 0] + y, y**2]) if n_targets else y
+    reg = MultipleKernelRidge(**ONE).fit(X, targets)
+    expected = reg.predict_interval(X, 0.8)
+    chunks = reg.predict_interval(open_rows(X, chunk_rows=30), coverage=0.8)
+    np.testing.assert_allclose(np.concatenate(list(chunks)), expected, rtol=1e-12, atol=1e-12)
+    da = pytest.importorskip("dask.array")
+    lazy = reg.predict_interval(da.from_array(X, chunks=(30, 2)), 0.8)
+    assert (lazy.shape, lazy.dtype) == (expected.shape, float)
+    np.testing.assert_allclose(lazy.compute(), expected, rtol=1e-12, atol=1e-12)
 
 
 def test_what_cannot_be_said_is_refused():

@@ -97,6 +97,25 @@ def test_the_default_learns_more_from_more_rows():
     assert abs(held_out - reg.score(new, truth)) < 0.01
 
 
+@pytest.mark.parametrize("calls", [0, 2])
+def test_the_expected_error_is_found_and_intervals_have_one_width(calls):
+    X, y = waves(1200)
+    if calls:
+        reg = explicit()
+        for part in np.split(np.arange(1200), calls):
+            reg = reg.partial_fit(X[part], y[part])
+    else:
+        reg = explicit().fit(open_rows(X, y, chunk_rows=500))
+    new, truth = waves(3000, seed=1)
+    predicted, std = reg.predict(new, return_std=True)
+    error, expected = np.sqrt(np.mean((truth - predicted) ** 2)), reg.expected_
+    assert 0.97 * expected.rmse_low < error < 1.03 * expected.rmse_high
+    np.testing.assert_allclose(std, expected.rmse, rtol=1e-6)
+    low, high = reg.predict_interval(new).T
+    assert np.ptp(high - low) < 1e-9
+    assert np.mean((low <= truth) & (truth <= high)) == pytest.approx(0.9, abs=0.04)
+
+
 def _truth(reg):
     """Return the numbers of the rows of `leave_one_out_`: those the kernel was not learned on."""
     sample = reg.model_.stream.state.survey.drawn

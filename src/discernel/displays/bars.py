@@ -481,7 +481,7 @@ class CandidatesDisplay(LearnedDisplay):
     >>> clf = MultipleKernelDiscriminant().fit(scale(X), y)
     >>> display = CandidatesDisplay.from_estimator(clf)
     >>> len(display.error_bars_)
-    3
+    4
     """
 
     error_bars_: Any

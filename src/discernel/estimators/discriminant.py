@@ -248,16 +248,16 @@ class BaseKernelDiscriminant(
 
     # ---- prediction --------------------------------------------------------------------------
 
-    def _result_of(self, method: str) -> tuple[int | None, Any]:
-        """Return the number of columns of a method's result, None if it is 1d, and its dtype."""
+    def _result_of(self, method: str) -> tuple[tuple[int, ...], Any]:
+        """Return the shape of a method's result for one row, and its dtype."""
         n_classes = len(self.classes_)
         if method == "predict":
-            return None, self.classes_.dtype
+            return (), self.classes_.dtype
         if method == "decision_function" and n_classes == 2:
-            return None, np.float64
+            return (), np.float64
         if method == "predict_set":
-            return n_classes, np.bool_
-        return self._n_features_out if method == "transform" else n_classes, np.float64
+            return (n_classes,), np.bool_
+        return (self._n_features_out if method == "transform" else n_classes,), np.float64
 
     def _log_posterior(self, X: Any) -> FloatArray:
         return np.asarray(self.model_.head.log_posterior(self.model_.scores(X)))

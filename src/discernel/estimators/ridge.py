@@ -22,7 +22,6 @@ from discernel.discriminant import (
 from discernel.estimators.base import (
     BaseKernelEstimator,
     by_chunks,
-    like_input,
     score_any,
     view,
 )
@@ -320,10 +319,11 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
 
     # ---- prediction --------------------------------------------------------------------------
 
-    def _result_of(self, method: str) -> tuple[int | None, Any]:
-        """Return the number of columns of a method's result, None if it is 1d, and its dtype."""
+    def _result_of(self, method: str) -> tuple[tuple[int, ...], Any]:
+        """Return the shape of a method's result for one row, and its dtype."""
         model = self.model_
-        return len(model.intercept) if model.head.has_columns else None, np.float64
+        targets = (len(model.intercept),) if model.head.has_columns else ()
+        return (*targets, 2) if method == "predict_interval" else targets, np.float64
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Return the prediction for each row.
@@ -351,7 +351,8 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
         predicts the sizes of left-out errors no better than their mean does, by a standard error.
         κ is that of the largest likelihood, and c is such that the held-out errors, divided by
         their standard deviations, have the mean square 1. So it is measured, not that of a Gaussian
-        process, and does not grow far from all training rows.
+        process, and does not grow far from all training rows. After a fit to rows in chunks or
+        `partial_fit`, g is constant.
         """
         if return_std and is_dask(X):
             raise InvalidInputError(
@@ -369,7 +370,7 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
         predicted, spreads = model.head.with_spreads(model, X)
         return model.head.shaped(predicted), model.head.shaped(held_out.scales * spreads)
 
-    @like_input
+    @by_chunks
     def predict_interval(self, X: Any, coverage: float = 0.9) -> FloatArray:
         """Return an interval for each row that contains its target with a given probability.
 
@@ -379,8 +380,8 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
-            New rows.
+        X : array-like of shape (n_rows, n_features), Dask collection or Source
+            New rows, as for `predict`.
         coverage : float, default=0.9
             The share of new rows whose target is to be in the interval, above 0 and below 1.
 

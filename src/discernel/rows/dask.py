@@ -372,7 +372,7 @@ def _worked(sent: Sent, part: int, X: Any, *given: Any) -> tuple[Any] | None:
 
 
 def map_lazily(
-    work: Callable[[Chunk], NDArray[Any]], X: Any, n_columns: int | None, dtype: Any
+    work: Callable[[Chunk], NDArray[Any]], X: Any, shape: tuple[int, ...], dtype: Any
 ) -> Any:
     """Return a lazy Dask array of the results of a function for each partition.
 
@@ -382,8 +382,8 @@ def map_lazily(
         Takes a `Chunk`, and returns an array with one entry per row. It is sent to workers once.
     X : dask.array.Array or dask.dataframe.DataFrame
         The rows.
-    n_columns : int or None
-        The number of columns of the results; None for one-dimensional results.
+    shape : tuple of int
+        The shape of the result for one row.
     dtype : dtype
         The type of the results.
     """
@@ -394,7 +394,7 @@ def map_lazily(
     layout = _layout(X)
     is_array = layout.columns is None
     X = X.rechunk({1: -1}) if is_array else X.optimize()
-    empty = np.empty((0,) if n_columns is None else (0, n_columns), dtype=dtype)
+    empty = np.empty((0, *shape), dtype=dtype)
     sent, name = _new_name("model"), _new_name(getattr(work, "__name__", "predict"))
     tasks: dict[Any, Any] = {sent: Sent(layout, (work, empty))}
     rest = (0,) * (empty.ndim - 1)

@@ -1,6 +1,6 @@
 """The papers' methods: one function per kind, as in `discernel.compare.fitting`.
 
-The methods of `discernel.compare.fitting` are included. Kernels are written as
+The methods of `discernel.compare.methods` that predict classes are included. Kernels are written as
 ``["RBF", {"width": 1.0}]``.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from discernel.compare.methods import KINDS
+from discernel.compare.methods import METHODS as COMPARED
 from discernel.compare.runner import Protocol
 from discernel.compare.store import Result
 from discernel.compare.tasks import TrainTestSplit
@@ -20,7 +20,7 @@ __all__ = ["METHODS", "PAPERS"]
 
 #: Functions that run methods, by kind.
 METHODS: dict[str, Callable[[TrainTestSplit, dict[str, Any]], Result]] = {
-    **KINDS,
+    **{method.kind: method.run for method in COMPARED},
     "akfd": inductive.akfd,
     "aligned": aligned.aligned,
     "alignment_seconds": aligned.alignment_seconds,
