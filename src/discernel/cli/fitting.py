@@ -66,6 +66,16 @@ Views = Annotated[
 ]
 
 
+Groups = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column with groups of rows, such as patients, which are held out together. It is not "
+        "a feature.",
+    ),
+]
+
+
 def fit_command(
     data: ManyData,
     output: Output = None,
@@ -74,14 +84,7 @@ def fit_command(
     drop: Drop = None,
     categorical: Categorical = None,
     numeric: Numeric = None,
-    groups: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column with groups of rows, such as patients, which are held out together. It "
-            "is not a feature.",
-        ),
-    ] = None,
+    groups: Groups = None,
     criterion: Annotated[
         Criteria, typer.Option(help="Criterion for learning the kernel weights.")
     ] = "auto",
@@ -101,17 +104,10 @@ def fit_command(
         refuse_same_file(data=file_of(data[0]), model=output)
         check_writable_path("model", output)
         learner = learning.Learner(criterion, max_time, command_line(), quiet, groups)
-        if views is not None and groups is not None:
-            raise InvalidInputError(
-                "--views must be without --groups: several sources have no groups yet. Omit one of "
-                "the two."
-            )
-        if many.are_many(data) or scheduler is not None:
-            if views is not None:
-                raise InvalidInputError(
-                    "--views needs a single data file that fits into memory. Omit --views, or "
-                    "select fewer rows."
-                )
+        in_chunks = many.are_many(data) or scheduler is not None
+        if views is not None:
+            _check_views(groups, in_chunks=in_chunks)
+        if in_chunks:
             _refuse_kinds(categorical, numeric)
             with _show_bars(["first pass", "second pass"], quiet) as report:
                 model = many.fit_many(data, target, drop or (), learner, report, scheduler, task)
@@ -131,6 +127,20 @@ def fit_command(
             print_blocks(out, model.describe().blocks(), without=("confusion", "origin", "columns"))
             typer.echo()
             say_where("model", path)
+
+
+def _check_views(groups: str | None, *, in_chunks: bool) -> None:
+    """Raise an error if several sources are given with options that they do not support."""
+    if groups is not None:
+        raise InvalidInputError(
+            "--views must be without --groups: several sources have no groups yet. Omit one of "
+            "the two."
+        )
+    if in_chunks:
+        raise InvalidInputError(
+            "--views needs a single data file that fits into memory. Omit --views, or select fewer "
+            "rows."
+        )
 
 
 def _default_output(source: str) -> Path:

@@ -226,25 +226,15 @@ def propose_kernels(
         Columns with the same number, the codes of a category, have one scale in a metric by
         likelihood; by default each has its own.
     """
-    rng = check_random_state(0 if random_state is None else random_state)
-    rows = divided_columns(X, spreads)
     hurries = must_stop_learning()
-    sample, wider = _draw_samples(rows, target, rng, hurries)
-    is_whole = len(sample.rows) == len(rows)
-    curves, columns = None, None
+    samples = _draw_samples(divided_columns(X, spreads), target, random_state, hurries)
+    curves, columns, given = None, None, (X, spreads, target, samples)
     if not hurries:
-        curves, columns = _try_quantiles(X, spreads, target, sample, regularization, device)
-    if curves is not None:
-        rows = comparable_rows(X, spreads, curves)
-        sample, wider = sample.with_quantiles(rows), wider.with_quantiles(rows)
-    jobs = [(wider, np.arange(len(wider.rows)))]
-    fold_metrics = None if columns is None else columns.metrics
-    if fold_metrics is None and not hurries:
-        jobs = [*_fold_jobs(sample), *jobs]
+        samples, curves, columns = _try_quantiles(*given, regularization, device)
+    (sample, wider), is_whole = samples, len(samples[0].rows) == len(X)
+    whole = wider, np.arange(len(wider.rows))
     learn: Callable[[Device | None, Job], Metric] = _learned_metric
-    *found, metric = each(partial(learn, device), jobs, device)
-    # In a hurry no metric will be chosen: one is enough to say which columns matter.
-    fold_metrics = fold_metrics or found or [metric] * sample.n_folds
+    fold_metrics, metric = _learn_metrics(sample, whole, columns, device, hurries)
     choice = choose(
         sample,
         fold_metrics,
@@ -255,14 +245,12 @@ def propose_kernels(
         groups=groups,
         columns=columns,
     )
-    strength, dependent = choice.candidates[0].strength, wider.positions
+    strength, known = choice.candidates[0].strength, wider.positions
     if choice.by_likelihood is not None:
         learn, fold_metrics = partial(_likelihood_metric, groups), choice.by_likelihood
-        metric, dependent = learn(device, jobs[-1]), dependent[:MOST_BY_LIKELIHOOD]
+        metric, known = learn(device, whole), known[:MOST_BY_LIKELIHOOD]
         if must_stop_learning():  # it may have been cut short
-            metric, dependent = fold_metrics[0], sample.positions
-    if target.groups is not None:
-        dependent = target.groups.fellows(dependent)
+            metric, known = fold_metrics[0], sample.positions
     scales = metric.of_strength(strength)
     return Proposal(
         kernels=scaled_kernels(scales, spreads, wider.rows, sample.menu, curves),
@@ -273,7 +261,7 @@ def propose_kernels(
         fold_metrics=fold_metrics,
         spreads=spreads,
         curves=curves,
-        dependent=dependent if strength > 0 else dependent[:0],
+        dependent=_dependent(target, known if strength > 0 else known[:0]),
         is_whole=is_whole,
         learn_metric=partial(learn, None),
     )
@@ -283,21 +271,44 @@ def _try_quantiles(
     X: FloatArray,
     spreads: tuple[float, ...],
     target: Target,
-    sample: Sample,
+    samples: list[Sample],
     regularization: float | None,
     device: Device | None,
-) -> tuple[Curves | None, ColumnChoice | None]:
-    """Return curves to normal quantiles if they are chosen, and the choice, if there was one."""
+) -> tuple[list[Sample], Curves | None, ColumnChoice | None]:
+    """Return samples of quantiles and their curves, if they are chosen, and the choice, if any.
+
+    The choice is made on the first sample.
+    """
     curves = quantile_curves(X, spreads, target.row_weights.values)
     if not len(curves.changed):
-        return None, None
-    other = sample.with_quantiles(comparable_rows(X, spreads, curves))
+        return samples, None, None
+    rows = comparable_rows(X, spreads, curves)
+    others = [sample.with_quantiles(rows) for sample in samples]
 
     def learn(some: Sample) -> list[Metric]:
         return each(partial(_learned_metric, device), _fold_jobs(some), device)
 
-    found = choose_columns(sample, other, learn, regularization=regularization, device=device)
-    return curves if found.quantiles else None, found
+    both = samples[0], others[0]
+    found = choose_columns(*both, learn, regularization=regularization, device=device)
+    return (others, curves, found) if found.quantiles else (samples, None, found)
+
+
+def _dependent(target: Target, rows: Positions) -> Positions:
+    """Return rows of the training set with all rows of their groups."""
+    return rows if target.groups is None else target.groups.fellows(rows)
+
+
+def _learn_metrics(
+    sample: Sample, whole: Job, columns: ColumnChoice | None, device: Device | None, hurries: bool
+) -> tuple[list[Metric], Metric]:
+    """Return the metrics without each fold, unless they are known, and that of all rows.
+
+    In a hurry no metric will be chosen: one is enough to say which columns matter.
+    """
+    known = None if columns is None else columns.metrics
+    jobs = [whole] if known or hurries else [*_fold_jobs(sample), whole]
+    *found, metric = each(partial(_learned_metric, device), jobs, device)
+    return known or found or [metric] * sample.n_folds, metric
 
 
 def _fold_jobs(sample: Sample) -> list[Job]:
@@ -306,16 +317,16 @@ def _fold_jobs(sample: Sample) -> list[Job]:
 
 
 def _draw_samples(
-    rows: FloatArray, target: Target, rng: np.random.RandomState, hurries: bool
-) -> tuple[Sample, Sample]:
+    rows: FloatArray, target: Target, random_state: Any, hurries: bool
+) -> list[Sample]:
     """Return the sample that kernels are chosen on, and that which the metric is learned on."""
-    n = len(rows)
+    n, rng = len(rows), check_random_state(0 if random_state is None else random_state)
     most = max(FIRST_ROWS if hurries else rows_to_choose_on(n), 3 * target.scores.shape[1])
     sample = draw_sample(rows, target, most=most, n_folds=_FOLDS, rng=rng)
     if len(sample.rows) == n or hurries:
-        return sample, sample
+        return [sample, sample]
     most = max(_MOST_FOR_METRIC, most)
-    return sample, draw_sample(rows, target, most=most, n_folds=1, rng=rng)
+    return [sample, draw_sample(rows, target, most=most, n_folds=1, rng=rng)]
 
 
 def rows_to_choose_on(n_rows: int) -> int:
