@@ -260,7 +260,7 @@ def test_bad_calls_are_refused_and_change_nothing():
             reg.partial_fit(rows, numbers)
     with pytest.raises(ValueError, match="forget"):
         reg.partial_fit(X, y, forget=0.0)
-    with pytest.raises(InvalidInputError, match="contains labels and weights"):
+    with pytest.raises(InvalidInputError, match="contains labels, weights and groups"):
         explicit().fit(open_rows(X, y), y)
     assert reg.model_ is before
 
