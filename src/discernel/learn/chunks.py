@@ -462,6 +462,7 @@ class StreamLearner(ABC):
         chunk = replace(given, place=Place("X", _LATER, state.n_seen))
         prepare = _ChunkReader(model.reader, state.coding)
         chunk = prepare.encoded(chunk)
+        state.coding.values(np.asarray(chunk.y), chunk.place.name)  # raises a clear error
         survey = state.surveying.add(state.survey.decayed(forget), chunk)
         with blas_threads(state.features.rank):
             n_values, device = state.coding.n_values, self.run.device

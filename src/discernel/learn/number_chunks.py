@@ -93,6 +93,4 @@ class NumberStreamLearner(StreamLearner):
         check_cells(given, takes_tables=self.run.tables)
         with errors_with_origin(given.place):
             model.reader.check_columns(given.X)
-        state = model.stream.state
-        state.coding.values(given.y, given.place.name)  # refuses another number of targets
-        return self._add_to_sums(model, state, given, forget)
+        return self._add_to_sums(model, model.stream.state, given, forget)
