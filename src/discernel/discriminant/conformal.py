@@ -8,7 +8,7 @@ import numpy as np
 
 from discernel.arrays import FloatArray
 from discernel.arrays.sample_weights import effective_number
-from discernel.exceptions import InvalidInputError
+from discernel.exceptions import InvalidInputError, is_number
 
 #: Shares that differ by less are equal, so that rounding does not cost a row.
 _ROUNDING = 1e-9
@@ -47,8 +47,7 @@ def conformal_quantile(scores: FloatArray, coverage: float, weights: FloatArray)
 
 def check_coverage(coverage: Any) -> float:
     """Return a coverage as a float, or raise a clear error."""
-    is_number = isinstance(coverage, (int, float, np.number)) and not isinstance(coverage, bool)
-    if not (is_number and 0.0 < coverage < 1.0):
+    if not (is_number(coverage) and 0.0 < coverage < 1.0):
         raise InvalidInputError(
             "The coverage must be a probability above 0 and below 1, such as 0.9 for nine of ten "
             f"new rows. Got {coverage!r}."

@@ -48,7 +48,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -56,7 +55,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray
-from discernel.exceptions import InvalidInputError
+from discernel.exceptions import InvalidInputError, is_number
 
 #: Exponents in the matrix of a step are at most this. The step is exact enough: its error decreases
 #: by this factor from step to step.
@@ -312,8 +311,7 @@ def check_norms(norm: Any, block_norm: Any, blocks: Any) -> tuple[Any, ...] | No
 
 
 def _check_exponent(what: str, value: Any) -> None:
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not (is_number and value >= 1):
+    if not (is_number(value) and value >= 1):
         raise InvalidInputError(f"The {what} must be a number of at least 1. Got {value!r}.")
 
 
