@@ -84,17 +84,7 @@ class ClassStreamLearner(StreamLearner):
     def add_rows(
         self, model: Model | None, X: Any, y: Any, sample_weight: Any, groups: Any, forget: float
     ) -> Model:
-        """Return the model with more rows; rows that cannot be used yet are kept in it.
-
-        Parameters
-        ----------
-        model : Model or None
-            The model of the rows so far, if any; a model of a fit in memory is replaced.
-        X, y, sample_weight, groups : array-like
-            Rows, labels, weights and groups.
-        forget : float
-            Factor for the weights of the rows so far.
-        """
+        """Return the model with more rows; rows that cannot be used yet are kept in it."""
         model = None if model is None or model.stream is None else model
         stream = Stream() if model is None else model.stream
         state, given = stream.state, as_chunk(X, y, sample_weight, groups)

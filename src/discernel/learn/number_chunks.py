@@ -76,17 +76,7 @@ class NumberStreamLearner(StreamLearner):
     def add_rows(
         self, model: Model | None, X: Any, y: Any, sample_weight: Any, groups: Any, forget: float
     ) -> Model:
-        """Return the model with more rows.
-
-        Parameters
-        ----------
-        model : Model or None
-            The model of the rows so far, if any; a model of a fit in memory is replaced.
-        X, y, sample_weight, groups : array-like
-            Rows, numbers, weights and groups.
-        forget : float
-            Factor for the weights of the rows so far.
-        """
+        """Return the model with more rows."""
         given = as_chunk(X, y, sample_weight, groups)
         if model is None or model.stream is None:
             return self.fit_rows(X, y, sample_weight, groups)
