@@ -450,3 +450,17 @@ def test_expected_errors_of_a_regression_count_groups():
     assert "40 groups" in expected.where
     assert expected.r2 < 0.2
     assert MultipleKernelRidge().fit(X, y).expected_.r2 > 0.5
+
+
+def test_sizes_of_errors_that_only_groups_have_in_common_are_not_learned():
+    """A group whose errors are large says nothing about the errors of new groups."""
+    groups, differ = np.repeat(np.arange(50), 6), []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(50, 3))[groups] + 0.05 * rng.normal(size=(300, 3))
+        y = np.exp(rng.normal(size=50))[groups] * rng.normal(size=300)
+        fits = [MultipleKernelRidge([RBF(width=0.5)]).fit(X, y, groups=g) for g in (None, groups)]
+        differ.append([np.ptp(fit.predict(X, return_std=True)[1]) > 0 for fit in fits])
+    alone, together = np.sum(differ, axis=0)
+    assert alone >= 5
+    assert together <= 1  # by chance: a gain of one standard error is enough

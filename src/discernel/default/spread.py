@@ -48,7 +48,7 @@ class SpreadFit(NamedTuple):
     intercept : ndarray of shape (n_targets,)
         The intercept.
     left_out : ndarray of shape (n_samples, n_targets)
-        The logarithm at each row, by fits without the row.
+        The logarithm at each row, by fits without the row or its group.
     """
 
     dual: FloatArray
@@ -71,7 +71,7 @@ def learn_spread(
     weights : ndarray of shape (n_kernels,)
         Their weights.
     target : Target
-        The target, for sample weights.
+        The target, for sample weights and groups, which are left out together.
     errors : ndarray of shape (n_samples, n_targets)
         Errors of predictions of the rows, by fits without the row.
     """
@@ -88,6 +88,8 @@ def learn_spread(
     gains = (logs - others) ** 2 - (logs - fit.leave_one_out) ** 2
     gain = rows.means(gains.T)
     error = np.sqrt(rows.means(((gains - gain) ** 2).T) / rows.effective)
+    if target.groups is not None:  # which vary together
+        error = np.linalg.norm(target.groups.sums((gains - gain) * shares), axis=0)
     differs: NDArray[np.bool_] = gain > np.maximum(error, _LEAST_GAIN)
     if not differs.any():
         return None
@@ -139,6 +141,7 @@ def _fits(
 
     def fit(regularization: float) -> KernelLeastSquares:
         ridge = np.full(target.n_samples, regularization)
-        return KernelLeastSquares(system(ridge), ridge, right, target.sample_weights)
+        known = target.sample_weights, target.groups
+        return KernelLeastSquares(system(ridge), ridge, right, *known)
 
     return fit
