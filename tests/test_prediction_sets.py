@@ -17,6 +17,7 @@ from discernel import (
     MultipleKernelDiscriminant,
     open_rows,
 )
+from discernel.arrays.groups import Groups
 from discernel.bank import LowRank
 from discernel.discriminant import conformal_quantile, held_out_log_posterior
 from discernel.exceptions import InvalidInputError
@@ -68,6 +69,15 @@ def test_weighted_quantiles_are_as_defined(seed):
 
 
 # ---- sets --------------------------------------------------------------------------------------
+
+
+def test_groups_of_copies_have_the_quantile_of_one_row_of_each():
+    scores, groups = np.random.default_rng(0).normal(size=30), np.repeat(np.arange(30), 4)
+    for coverage in (0.5, 0.9, 0.96, 0.98):
+        single = conformal_quantile(scores, coverage, np.ones(30))
+        copies = conformal_quantile(scores[groups], coverage, np.ones(120), Groups(groups))
+        assert copies == single
+    assert conformal_quantile(scores[groups], 0.98, np.ones(120)) < np.inf == single
 
 
 @pytest.mark.parametrize("per_class", [False, True])

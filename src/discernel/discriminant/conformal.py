@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from discernel.arrays import FloatArray
+from discernel.arrays.groups import Groups
 from discernel.arrays.sample_weights import effective_number
 from discernel.exceptions import InvalidInputError, is_number
 
@@ -14,13 +15,15 @@ from discernel.exceptions import InvalidInputError, is_number
 _ROUNDING = 1e-9
 
 
-def conformal_quantile(scores: FloatArray, coverage: float, weights: FloatArray) -> float:
+def conformal_quantile(
+    scores: FloatArray, coverage: float, weights: FloatArray, groups: Groups | None = None
+) -> float:
     """Return the limit that the score of a new row does not exceed with a given probability.
 
     It is the smallest score q with Σ_{s_i ≤ q} ω_i ≥ coverage · (1 + 1/n) Σω, where n is the
-    effective number of rows, (Σω)²/Σω²; with equal weights, the ⌈coverage · (n + 1)⌉-th smallest of
-    n scores. Infinity if that is beyond the largest: fewer rows than coverage/(1 − coverage) say
-    nothing about so rare events.
+    effective number of rows, (Σω)²/Σω², or of groups of rows. With equal weights and no groups, it
+    is the ⌈coverage · (n + 1)⌉-th smallest of n scores. Infinity if that is beyond the largest:
+    fewer rows than coverage/(1 − coverage) say nothing about so rare events.
 
     Proof for equal weights. If the n scores and that of the new row are exchangeable, all ranks of
     the new score among the n + 1 are equally likely, ties counted as the higher rank. It is at most
@@ -35,12 +38,15 @@ def conformal_quantile(scores: FloatArray, coverage: float, weights: FloatArray)
         The probability, above 0 and below 1.
     weights : ndarray of shape (n_rows,)
         Sample weights ω.
+    groups : Groups, optional
+        The groups of the rows, if rows of a group resemble each other.
     """
     if not len(scores):
         return np.inf
     order = np.argsort(scores, kind="stable")
     reached = np.cumsum(weights[order])
-    wanted = coverage * (1.0 + 1.0 / effective_number(weights)) * reached[-1]
+    n = effective_number(weights if groups is None else groups.sums(weights))
+    wanted = coverage * (1.0 + 1.0 / n) * reached[-1]
     position = int(np.searchsorted(reached, wanted * (1.0 - _ROUNDING)))
     return float(scores[order[position]]) if position < len(order) else np.inf
 

@@ -148,9 +148,15 @@ class ClassHead(Head):
         codes, n_classes = self.discriminant.training_codes, len(self.decision.priors)
         posterior = held_out_log_posterior(self.discriminant, self.decision)
         own = -posterior[np.arange(len(codes)), codes]
-        weights = self.discriminant.training.row_weights.values
+        training = self.discriminant.training
+        weights, groups = training.row_weights.values, training.groups
+
+        def limit(rows: NDArray[np.intp]) -> float:
+            some = None if groups is None else groups.subset(rows)
+            return conformal_quantile(own[rows], coverage, weights[rows], some)
+
         parts = [codes == code for code in range(n_classes)] if per_class else [codes >= 0]
-        found = [conformal_quantile(own[part], coverage, weights[part]) for part in parts]
+        found = [limit(np.flatnonzero(part)) for part in parts]
         return np.broadcast_to(-np.array(found), (n_classes,))
 
     def linear_scores(

@@ -158,5 +158,5 @@ class HeldOutNumbers:
     def radii(self, coverage: float) -> FloatArray:
         """Return the conformal quantile of errors divided by spreads, of each target."""
         ratios = np.abs(self.truth - self.predicted) / self.spreads
-        found = [conformal_quantile(column, coverage, self.weights) for column in ratios.T]
-        return np.array(found)
+        groups = None if self.groups is None else Groups(self.groups)
+        return np.array([conformal_quantile(r, coverage, self.weights, groups) for r in ratios.T])
