@@ -12,11 +12,12 @@ loaded. Cheap combinations come first, and what does not fit into ``--minutes`` 
 listed. ``python cores.py --rows 4000 --threads 1 2`` runs some of it; only the whole is recorded.
 Standard output ends with a table and one line of JSON with all results.
 
-With ``--profile``, for the largest number of threads with compiled loops: wall time and busy
-threads in every phase of a fit and in every stage (`STAGES`: a pass over tiles, a factorisation, a
-solve...), by the size of what it is of, and the functions in which the main thread spends its time.
-What waits in ``acquire`` waits for tiles that other threads compute. The cases ``"rkda tiled"`` and
-``"rkda iterative"``, which only ``--cases`` asks for, name the bank, for the choice between both.
+With ``--stages``, for the largest number of threads with compiled loops: wall time and busy threads
+in every phase of a fit and in every stage (`STAGES`: a pass over tiles, a factorisation, a
+solve...), by the size of what it is of. With ``--profile`` also the functions in which the main
+thread spends its time, which makes fits slower; what waits in ``acquire`` waits for tiles of other
+threads. The cases ``"rkda tiled"`` and ``"rkda iterative"``, which only ``--cases`` asks for, name
+the bank, for the choice between both.
 """
 
 from __future__ import annotations
@@ -128,7 +129,9 @@ class Stages:
                 spent = time.perf_counter() - began[0], time.process_time() - began[1]
                 self._inside.pop()
                 if self._inside:
-                    self._inside[-1][:] = [a + b for a, b in zip(self._inside[-1], spent)]
+                    self._inside[-1][:] = [
+                        a + b for a, b in zip(self._inside[-1], spent, strict=True)
+                    ]
                 self._note(f"{name}{size_of(given)}", spent, inner)
 
         return called
@@ -209,27 +212,36 @@ def fit(case: str, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
     }
 
 
-def profiled(work: Callable[[], Any]) -> dict[str, Any]:
-    """Return the times of some work, those of its phases, and a profile of the main thread."""
-    phases, profile = Phases(), cProfile.Profile()
+def staged(work: Callable[[], Any]) -> dict[str, Any]:
+    """Return the times of some work, and those of its phases and stages."""
+    phases = Phases()
     token = reporter._ACTIVE.set(phases)  # type: ignore[arg-type]
     try:
         with noted_stages() as stages:
-            found: dict[str, Any] = timed(lambda: profile.runcall(work))
+            found: dict[str, Any] = timed(work)
     finally:
         phases.enter("end")
         reporter._ACTIVE.reset(token)
+    return found | {"phases": phases.found, "stages": stages.found}
+
+
+def profiled(work: Callable[[], Any]) -> dict[str, Any]:
+    """Return what `staged` does, and a profile of the main thread."""
+    profile = cProfile.Profile()
+    found = staged(lambda: profile.runcall(work))
     functions = pstats.Stats(profile).stats  # type: ignore[attr-defined]
     named = [(name_of(*where), *spent[:4]) for where, spent in functions.items()]
     own = sorted(named, key=lambda one: -one[3])[: SHOWN[0]]
     ours = [one for one in named if one[0].startswith("discernel")]
     calling = sorted(ours, key=lambda one: -one[4])[: SHOWN[1]]
     return found | {
-        "phases": phases.found,
-        "stages": stages.found,
         "own": {f"{name} ({calls})": spent for name, calls, _, spent, _ in own},
         "calling": {f"{name} ({calls})": spent for name, calls, _, _, spent in calling},
     }
+
+
+#: Options, and how fits are then timed.
+HOW = {"profile": profiled, "stages": staged}
 
 
 def name_of(file: str, line: int, function: str) -> str:
@@ -241,7 +253,7 @@ def name_of(file: str, line: int, function: str) -> str:
     return f"{Path(file).name} {function}" if line else function
 
 
-def measure(n_rows: int, cases: list[str], profile: bool) -> Iterator[dict[str, Any]]:
+def measure(n_rows: int, cases: list[str], work: Callable[..., Any]) -> Iterator[dict[str, Any]]:
     """Yield what this process, with its threads and loops, takes for some rows: one by one."""
     X, y = bench.rows(n_rows, n_classes=10, n_features=50)
     bench.unit(X[:1000])  # the first call of a library is slower
@@ -251,7 +263,6 @@ def measure(n_rows: int, cases: list[str], profile: bool) -> Iterator[dict[str, 
     yield {"cholesky": timed(lambda: bench.cholesky(grams.pop()))}
     yield from measure_passes(X)
     for case in cases:
-        work = profiled if profile else timed
         known: dict[str, Any] = {}
         spent = work(lambda case=case, known=known: known.update(fit(case, X, y)))
         yield {case: spent | {"found": known}}
@@ -282,8 +293,8 @@ def run(
     environment = os.environ | dict.fromkeys(names, str(n_threads)) | {SWITCH: str(int(compiled))}
     command = [sys.executable, __file__, "--child", "--rows", str(n_rows)]
     command += ["--cases", *options.cases]
-    if options.profile and compiled and n_threads == max(options.threads):
-        command.append("--profile")
+    if compiled and n_threads == max(options.threads):
+        command += [f"--{name}" for name in HOW if getattr(options, name)]
     done = {"rows": n_rows, "threads": n_threads, "compiled": compiled}
     try:
         out = subprocess.run(
@@ -330,7 +341,7 @@ def show_profile(found: dict[str, Any]) -> None:
             times = f"{spent['wall']:8.2f} s {busy:5.1f} threads busy {spent['with all']:8.2f} s"
             if spent["with all"] >= LEAST_SHOWN:
                 print(f"  {times} with others {spent['calls']:5.0f} × {stage}")
-        for title in ("own", "calling"):
+        for title in ("own", "calling") if "own" in part else ():
             print(f"  {'in the function itself' if title == 'own' else 'with all that it calls'}")
             for name, seconds in part[title].items():
                 print(f"  {seconds:8.2f} s  {name}")
@@ -360,11 +371,13 @@ def main() -> None:
     parser.add_argument("--cases", nargs="+", choices=FITS + BANKS, default=list(FITS))
     parser.add_argument("--loops", nargs="+", choices=LOOPS, default=list(LOOPS))
     parser.add_argument("--minutes", type=float, default=MINUTES, help="of the whole run")
-    parser.add_argument("--profile", action="store_true")
+    for name in HOW:
+        parser.add_argument(f"--{name}", action="store_true")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        for found in measure(options.rows[0], options.cases, options.profile):
+        work = next((HOW[name] for name in HOW if getattr(options, name)), timed)
+        for found in measure(options.rows[0], options.cases, work):
             print(json.dumps(found), flush=True)
         return
     if compiled_loops() is None:
