@@ -60,7 +60,7 @@ def _call(name: str, like: Matrix, *given: Any, info: bool = True) -> int:
     """
     letter, number = _TYPES[like.dtype]
     function, integer = _function(letter + name)
-    said, pointers = integer(0), []
+    said, pointers = integer(0), list[Any]()
     for one in given:
         if isinstance(one, np.ndarray):
             pointers.append(one.ctypes.data)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from discernel.arrays import (
     Buffers,
     FloatArray,
+    blas_threads,
     draw_rows,
     in_threads,
     larger_tiles,
@@ -181,8 +182,9 @@ class Threads(Engine):
         if total is None or total.n_entries > _TILES * self._tile_shape[0] * self._tile_shape[1]:
             return None
         made = total
-        if basis is not None:
-            return lambda tiles, place: made.add_compressed(tiles, basis, place[0], places)
+        if basis is not None and places is not None:
+            every = places
+            return lambda tiles, place: made.add_compressed(tiles, basis, place[0], every)
         if vectors is not None:
             return lambda tiles, place: made.add_products(tiles, vectors, place[0], places)
         assert task.centered is not None
@@ -337,7 +339,8 @@ class TiledBank(ExactBank):
         if kind is not None:
             options |= {"n_threads": self._n_threads, "cache_bytes": self._cache_bytes}
             return kind(kernels, self._X[rows], **options)
-        stack, trusted = gram_stack(kernels, self._X[rows]), [True] * len(kernels)
+        with blas_threads(len(rows)):
+            stack, trusted = gram_stack(kernels, self._X[rows]), [True] * len(kernels)
         return DenseBank(stack, kernel_names(kernels), trusted=trusted, **options)
 
     def _kind_of_part(self, n_rows: int) -> Callable[..., TiledBank] | None:
