@@ -12,22 +12,29 @@ loaded. Cheap combinations come first, and what does not fit into ``--minutes`` 
 listed. ``python cores.py --rows 4000 --threads 1 2`` runs some of it; only the whole is recorded.
 Standard output ends with a table and one line of JSON with all results.
 
-With ``--profile``, for the largest number of threads with compiled loops: wall time and busy
-threads in every phase of a fit, and the functions in which the main thread spends its time. What
-waits in ``acquire`` waits for tiles that other threads compute.
+With ``--stages``, for the largest number of threads with compiled loops: wall time and busy threads
+in every phase of a fit and in every stage (`STAGES`: a pass over tiles, a factorisation, a
+solve...), by the size of what it is of. With ``--profile`` also the functions in which the main
+thread spends its time, which makes fits slower; what waits in ``acquire`` waits for tiles of other
+threads. The cases ``"rkda tiled"`` and ``"rkda iterative"``, which only ``--cases`` asks for, name
+the bank, for the choice between both.
 """
 
 from __future__ import annotations
 
 import argparse
 import cProfile
+import functools
+import importlib
 import json
 import os
 import pstats
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -46,12 +53,42 @@ from discernel.progress import reporter
 ROWS, THREADS, MINUTES = (4000, 10_000, 20_000), (1, 2, 4, 8, 16), 8.0
 #: What is fitted, in this order, and the columns of the table.
 FITS = "rkda given", "default", "rkda path"
+#: Fits that are made only if they are asked for.
+BANKS = "rkda tiled", "rkda iterative"
+LOOPS = "compiled", "numpy"
 COLUMNS = "gram", "cholesky", "pass double", "pass single", *FITS
 #: Growth of the cost with rows and threads, and its factor without compiled loops, by which
 #: combinations are ordered.
 ROW_POWER, THREAD_POWER, INTERPRETED = 2.6, 0.7, 1.5
 #: Functions of a profile that are shown, by the time in themselves and by that of all they call.
 SHOWN = 15, 30
+#: Seconds of the shortest stages that are shown.
+LEAST_SHOWN = 0.02
+#: Stages of a fit: the modules and names of functions that are timed one by one.
+STAGES = {
+    "arrays.dense": (
+        "Cholesky.__init__ Cholesky.solve Cholesky.inverse Cholesky.inverse_diagonal "
+        "orthonormal symmetric_eigen"
+    ),
+    "bank.tiles": "Engine.product Engine.compress Engine.inner Engine.combine Stored.combine",
+    "bank.tiled": "Threads.columns TiledBank.subset",
+    "bank.conjugate": "PartialFactor.extend conjugate_gradients",
+    "bank.grams": "gram_stack",
+    "programs.galerkin": "Galerkin.solve _extended _minimum",
+    "learn.learn": "learn learn_part",
+    "plan.plan": "plan_fit",
+    "default.held_out": "cross_fitted_scores",
+    "default.metric": "learn_metric",
+    "default.choose": (
+        "choose_columns _try_strengths _try_likelihood _learn_weights CrossFit.__init__ "
+        "CrossFit.predictor CrossFit.best learn_likelihood_metric"
+    ),
+    "default.propose": "propose_kernels Proposal.learn",
+    "discriminant.fit": "fit_discriminant mix_links",
+    "discriminant.links": "mix_links",
+    "model.importances": "column_importances _add_changes importances_of",
+    "programs.least_squares": "KernelLeastSquares.left_out",
+}
 
 
 class Phases:
@@ -70,6 +107,83 @@ class Phases:
         self._phase, self._since = phase, now
 
 
+class Stages:
+    """Wall and processor time of functions of the main thread, without what they call of others."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, dict[str, float]] = {}
+        self._inside: list[list[float]] = []
+
+    def wrap(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the function, which then notes its times."""
+
+        @functools.wraps(function)
+        def called(*given: Any, **named: Any) -> Any:
+            if threading.current_thread() is not threading.main_thread():
+                return function(*given, **named)
+            began, inner = (time.perf_counter(), time.process_time()), [0.0, 0.0]
+            self._inside.append(inner)
+            try:
+                return function(*given, **named)
+            finally:
+                spent = time.perf_counter() - began[0], time.process_time() - began[1]
+                self._inside.pop()
+                if self._inside:
+                    self._inside[-1][:] = [
+                        a + b for a, b in zip(self._inside[-1], spent, strict=True)
+                    ]
+                self._note(f"{name}{size_of(given)}", spent, inner)
+
+        return called
+
+    def _note(self, name: str, spent: tuple[float, float], inner: list[float]) -> None:
+        parts = "calls", "wall", "processor", "with all"
+        one = self.found.setdefault(name, dict.fromkeys(parts, 0.0))
+        own = spent[0] - inner[0], spent[1] - inner[1]
+        for part, value in zip(parts, (1.0, *own, spent[0]), strict=True):
+            one[part] += value
+
+
+def size_of(given: tuple[Any, ...]) -> str:
+    """Return the shape and type of the first array among parameters, or of the bank's samples."""
+    for one in given:
+        if isinstance(one, np.ndarray) and one.ndim > 1:
+            return f" {'×'.join(map(str, one.shape))} {one.dtype}"
+        lower = getattr(one, "_lower", None)
+        if lower is not None:
+            return f" {len(lower)} {lower.dtype}"
+    return ""
+
+
+@contextmanager
+def noted_stages() -> Iterator[Stages]:
+    """Return a context in which the functions of `STAGES` note their times."""
+    stages, before = Stages(), []
+    for module, names in STAGES.items():
+        loaded = importlib.import_module(f"discernel.{module}")
+        for name in names.split():
+            owner, _, last = name.rpartition(".")
+            place = getattr(loaded, owner, None) if owner else loaded
+            if place is None or last not in vars(place):
+                continue
+            function = vars(place)[last]
+            users = [place]
+            if not owner:  # also where it was imported by name
+                users = [
+                    one
+                    for key, one in list(sys.modules.items())
+                    if key.startswith("discernel") and vars(one).get(last) is function
+                ]
+            for user in users:
+                before.append((user, last, function))
+                setattr(user, last, stages.wrap(name, function))
+    try:
+        yield stages
+    finally:
+        for user, last, function in before:
+            setattr(user, last, function)
+
+
 def timed(work: Callable[[], Any]) -> dict[str, float]:
     """Return the wall time and the processor time of some work."""
     wall, processor = time.perf_counter(), time.process_time()
@@ -77,33 +191,57 @@ def timed(work: Callable[[], Any]) -> dict[str, float]:
     return {"wall": time.perf_counter() - wall, "processor": time.process_time() - processor}
 
 
-def fit(case: str, X: np.ndarray, y: np.ndarray) -> None:
-    """Fit one of `FITS`."""
+def fit(case: str, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
+    """Fit one of `FITS` or `BANKS`, and return what another fit must find too."""
     if case == "default":
-        MultipleKernelDiscriminant().fit(X, y)
+        model = MultipleKernelDiscriminant()
     else:
-        bench.fit(X, y, rbf_ladder(10), bench.REGULARIZATION if case == "rkda given" else "loo")
+        lam = "loo" if case == "rkda path" else bench.REGULARIZATION
+        bank = case.split()[1] if case in BANKS else "auto"
+        model = MultipleKernelDiscriminant(
+            rbf_ladder(10), criterion="rkda", regularization=lam, bank=bank
+        )
+    learned = model.fit(X, y).learned_kernel_
+    return {
+        "bank": model.bank_,
+        "forecast": None if model.forecast_ is None else model.forecast_.seconds,
+        "weights": learned.weights.tolist(),
+        "objective": learned.objective,
+        "gap": learned.gap,
+        "probabilities": model.predict_proba(X[:3]).ravel().tolist(),
+    }
 
 
-def profiled(work: Callable[[], Any]) -> dict[str, Any]:
-    """Return the times of some work, those of its phases, and a profile of the main thread."""
-    phases, profile = Phases(), cProfile.Profile()
+def staged(work: Callable[[], Any]) -> dict[str, Any]:
+    """Return the times of some work, and those of its phases and stages."""
+    phases = Phases()
     token = reporter._ACTIVE.set(phases)  # type: ignore[arg-type]
     try:
-        found: dict[str, Any] = timed(lambda: profile.runcall(work))
+        with noted_stages() as stages:
+            found: dict[str, Any] = timed(work)
     finally:
         phases.enter("end")
         reporter._ACTIVE.reset(token)
+    return found | {"phases": phases.found, "stages": stages.found}
+
+
+def profiled(work: Callable[[], Any]) -> dict[str, Any]:
+    """Return what `staged` does, and a profile of the main thread."""
+    profile = cProfile.Profile()
+    found = staged(lambda: profile.runcall(work))
     functions = pstats.Stats(profile).stats  # type: ignore[attr-defined]
     named = [(name_of(*where), *spent[:4]) for where, spent in functions.items()]
     own = sorted(named, key=lambda one: -one[3])[: SHOWN[0]]
     ours = [one for one in named if one[0].startswith("discernel")]
     calling = sorted(ours, key=lambda one: -one[4])[: SHOWN[1]]
     return found | {
-        "phases": phases.found,
         "own": {f"{name} ({calls})": spent for name, calls, _, spent, _ in own},
         "calling": {f"{name} ({calls})": spent for name, calls, _, _, spent in calling},
     }
+
+
+#: Options, and how fits are then timed.
+HOW = {"profile": profiled, "stages": staged}
 
 
 def name_of(file: str, line: int, function: str) -> str:
@@ -115,7 +253,7 @@ def name_of(file: str, line: int, function: str) -> str:
     return f"{Path(file).name} {function}" if line else function
 
 
-def measure(n_rows: int, cases: list[str], profile: bool) -> Iterator[dict[str, Any]]:
+def measure(n_rows: int, cases: list[str], work: Callable[..., Any]) -> Iterator[dict[str, Any]]:
     """Yield what this process, with its threads and loops, takes for some rows: one by one."""
     X, y = bench.rows(n_rows, n_classes=10, n_features=50)
     bench.unit(X[:1000])  # the first call of a library is slower
@@ -125,8 +263,9 @@ def measure(n_rows: int, cases: list[str], profile: bool) -> Iterator[dict[str, 
     yield {"cholesky": timed(lambda: bench.cholesky(grams.pop()))}
     yield from measure_passes(X)
     for case in cases:
-        work = profiled if profile else timed
-        yield {case: work(lambda case=case: fit(case, X, y))}
+        known: dict[str, Any] = {}
+        spent = work(lambda case=case, known=known: known.update(fit(case, X, y)))
+        yield {case: spent | {"found": known}}
 
 
 def measure_passes(X: np.ndarray) -> Iterator[dict[str, Any]]:
@@ -154,8 +293,8 @@ def run(
     environment = os.environ | dict.fromkeys(names, str(n_threads)) | {SWITCH: str(int(compiled))}
     command = [sys.executable, __file__, "--child", "--rows", str(n_rows)]
     command += ["--cases", *options.cases]
-    if options.profile and compiled and n_threads == max(options.threads):
-        command.append("--profile")
+    if compiled and n_threads == max(options.threads):
+        command += [f"--{name}" for name in HOW if getattr(options, name)]
     done = {"rows": n_rows, "threads": n_threads, "compiled": compiled}
     try:
         out = subprocess.run(
@@ -171,7 +310,8 @@ def run(
 
 def combinations(options: argparse.Namespace) -> list[tuple[int, int, bool]]:
     """Return rows, threads and loops, the cheapest first."""
-    loops = (True, False) if compiled_loops() is not None else (False,)
+    loops = [name == "compiled" for name in options.loops]
+    loops = loops if compiled_loops() is not None else [False]
 
     def cost(one: tuple[int, int, bool]) -> float:
         n_rows, n_threads, compiled = one
@@ -187,15 +327,21 @@ def combinations(options: argparse.Namespace) -> list[tuple[int, int, bool]]:
 
 def show_profile(found: dict[str, Any]) -> None:
     """Print phases and profile of the fits of one process."""
-    for case in FITS:
+    for case in (*FITS, *BANKS):
         part = found.get(case, {})
         if "phases" not in part:
             continue
         print(f"\n{case}, {found['rows']} rows, {found['threads']} threads: {part['wall']:.2f} s")
+        print(" ", {key: part["found"][key] for key in ("bank", "forecast", "gap")})
         for phase, spent in part["phases"].items():
             busy = spent["processor"] / max(spent["wall"], 1e-9)
             print(f"  {spent['wall']:8.2f} s {busy:5.1f} threads busy  {phase}")
-        for title in ("own", "calling"):
+        for stage, spent in sorted(part["stages"].items(), key=lambda one: -one[1]["wall"]):
+            busy = spent["processor"] / max(spent["wall"], 1e-9)
+            times = f"{spent['wall']:8.2f} s {busy:5.1f} threads busy {spent['with all']:8.2f} s"
+            if spent["with all"] >= LEAST_SHOWN:
+                print(f"  {times} with others {spent['calls']:5.0f} × {stage}")
+        for title in ("own", "calling") if "own" in part else ():
             print(f"  {'in the function itself' if title == 'own' else 'with all that it calls'}")
             for name, seconds in part[title].items():
                 print(f"  {seconds:8.2f} s  {name}")
@@ -222,13 +368,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", type=int, nargs="+", default=list(ROWS))
     parser.add_argument("--threads", type=int, nargs="+", default=list(THREADS))
-    parser.add_argument("--cases", nargs="+", choices=FITS, default=list(FITS))
+    parser.add_argument("--cases", nargs="+", choices=FITS + BANKS, default=list(FITS))
+    parser.add_argument("--loops", nargs="+", choices=LOOPS, default=list(LOOPS))
     parser.add_argument("--minutes", type=float, default=MINUTES, help="of the whole run")
-    parser.add_argument("--profile", action="store_true")
+    for name in HOW:
+        parser.add_argument(f"--{name}", action="store_true")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        for found in measure(options.rows[0], options.cases, options.profile):
+        work = next((HOW[name] for name in HOW if getattr(options, name)), timed)
+        for found in measure(options.rows[0], options.cases, work):
             print(json.dumps(found), flush=True)
         return
     if compiled_loops() is None:
@@ -247,7 +396,8 @@ def main() -> None:
     if left_out:
         print("Left out, wholly or in part (rows, threads, compiled):", *left_out)
     print(json.dumps(results), flush=True)
-    if (options.rows, options.threads, options.cases) == (list(ROWS), list(THREADS), list(FITS)):
+    asked = options.rows, options.threads, options.cases, options.loops
+    if asked == (list(ROWS), list(THREADS), list(FITS), list(LOOPS)):
         settings = {"kernels": 10, "columns": 50, "classes": 10, "minutes": options.minutes}
         write_record("cores", results, left_out=[list(one) for one in left_out], **settings)
 

@@ -59,7 +59,7 @@ def without(monkeypatch, work):
 def counted(monkeypatch):
     """Return a list that grows with every call of compiled passes."""
     calls = []
-    for name in ("add_products", "write"):
+    for name in ("add_products", "add_compressed", "write"):
         plain = getattr(SumOfKernels, name)
 
         def watched(self, *args, plain=plain, name=name):
@@ -100,7 +100,8 @@ def test_passes_are_those_of_numpy(rows, kind, n_threads, weighted, monkeypatch)
     for found, expected in zip(results(), right, strict=True):
         tol = 1e-12 if found.dtype == np.float64 else 1e-6
         assert_allclose(found, expected, rtol=0, atol=tol * np.abs(expected).max())
-    assert {"add_products", "write"} <= set(calls) if kind in WHOLE else not calls
+    every = {"add_products", "add_compressed", "write"}
+    assert every <= set(calls) if kind in WHOLE else not calls
 
 
 def test_products_of_single_precision(rows, monkeypatch):

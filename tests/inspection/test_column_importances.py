@@ -21,7 +21,7 @@ from discernel import (
 from discernel.bank import LowRank
 from discernel.kernels import RBF, Laplace, Linear, Polynomial
 from discernel.model import importances
-from discernel.model.importances import _score_changes, importances_of, worth
+from discernel.model.importances import _even_blocks, _score_changes, importances_of, worth
 from tests.inspection.test_contributions import VIEWS, make_rows, make_table
 from tests.inspection.test_importances import many_noise_columns, three_of_five
 
@@ -285,3 +285,15 @@ def test_shares_and_their_errors_do_not_depend_on_the_unit_of_the_loss():
     np.testing.assert_allclose(shares, clf.feature_importances_, rtol=1e-9)
     np.testing.assert_allclose(errors, clf.feature_importances_std_, rtol=1e-9)
     assert (clf.feature_importances_std_ > 0).all()
+
+
+@pytest.mark.parametrize("n_threads", [1, 3, 16])
+@pytest.mark.parametrize(("n", "width"), [(1, 10), (240, 10_000), (500, 50), (7, 10**7)])
+def test_blocks_of_rows_are_even_and_hold_every_row_once(n, width, n_threads):
+    blocks = _even_blocks(n, width, n_threads)
+    assert np.concatenate([np.arange(n)[block] for block in blocks]).tolist() == list(range(n))
+    sizes = [len(range(*block.indices(n))) for block in blocks]
+    assert len(set(sizes[:-1])) <= 1
+    assert max(sizes) <= max(1, 4 * 2**17 // width)
+    if n >= 10 * n_threads:
+        assert -(-len(blocks) // n_threads) == -(-n // (n_threads * max(sizes)))

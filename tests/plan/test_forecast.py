@@ -176,7 +176,7 @@ def test_speed_is_what_the_process_gets_whatever_the_load_average_says(monkeypat
 
 
 def measured_by(X, *seconds):
-    """Return the speed if measurements take so many seconds: two of products, two of tiles."""
+    """Return the speed if measurements take so many seconds: two of tiles, two of products."""
     # Every measurement looks at the clock twice: before and after.
     times = iter(np.cumsum(np.column_stack([np.zeros(len(seconds)), seconds]).ravel()))
     return measure_speed([RBF(width=1.0)], X, clock=lambda: next(times))
@@ -191,7 +191,7 @@ def test_the_speedup_of_threads_is_measured(monkeypatch, cores, together, in_eff
     monkeypatch.setattr("joblib.cpu_count", lambda: cores)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     X = np.random.default_rng(0).standard_normal((600, 5))
-    speed = measured_by(X, 0.1, 0.1, 0.1, together)
+    speed = measured_by(X, 0.1, together, *[0.1] * 4)
     assert speed.threads_in_effect() == pytest.approx(in_effect)
     assert 1.0 <= speed.threads_in_effect(2) <= speed.threads_in_effect()
 
@@ -211,10 +211,13 @@ def test_threads_of_blas_that_wait_for_each_other_are_not_used(monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     X = np.random.default_rng(0).standard_normal((600, 5))
 
-    idle, busy = measured_by(X, 0.1, 0.19, 0.1, 0.1), measured_by(X, 0.3, 0.2, 0.1, 0.1)
+    idle, busy = measured_by(X, 0.1, 0.1, 0.1, 0.19), measured_by(X, 0.1, 0.1, 0.3, 0.2, 0.3, 0.3)
+    late = measured_by(X, 0.1, 0.1, 0.3, 0.2, 0.3, 0.1)
     assert idle.blas_threads_pay
     assert not busy.blas_threads_pay
+    assert late.blas_threads_pay  # it was disturbed
     assert idle.product == pytest.approx(1.9 * idle.single)
+    assert late.product == pytest.approx(2.0 * late.single)
     assert busy.product == busy.single
 
 
@@ -255,3 +258,18 @@ def test_importances_are_forecast_where_fits_compute_them():
         forecast(problem(costs._DEFERRED + more, SPEED), "tiled").seconds for more in (0, 1)
     )
     assert beyond > 1.05 * at
+
+
+def test_many_threads_do_not_make_conjugate_gradients_faster_than_factors():
+    """As measured on 16 cores with λ given: 14.5 s by conjugate gradients, 8.8 s by factors."""
+    speed = Speed(product=4.2e11, entry=1.1e-8, n_threads=16, single=6.5e10, waiting=0.2)
+    given = problem(10_000, speed, chooses=False, n_programs=1.0, holds_out=True)
+    iterative, tiled = (forecast(given, kind).seconds for kind in ("iterative", "tiled"))
+    assert 14.5 / 2 < iterative < 14.5 * 2
+    assert 8.8 / 2 < tiled < 8.8 * 2
+    assert tiled < iterative
+    # On two of these cores 17.6 s by conjugate gradients; a factorization alone takes 4.5 s.
+    two = replace(given, speeds={"here": replace(speed, product=1e11, n_threads=2, waiting=0.3)})
+    iterative, tiled = (forecast(two, kind).seconds for kind in ("iterative", "tiled"))
+    assert 17.6 / 2 < iterative < 17.6 * 2
+    assert iterative < tiled

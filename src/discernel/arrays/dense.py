@@ -11,6 +11,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from discernel.arrays.device import Device, as_host
+from discernel.arrays.lapack import lauum, potrf, potri, potrs, trmm, trtri
 from discernel.arrays.machine import one_blas_thread
 from discernel.arrays.rows import FloatArray
 from discernel.exceptions import NumericalError
@@ -78,6 +79,8 @@ def self_product_less(
 
 #: Rows and columns of the tiles that are mirrored: a tile and its image fit the cache.
 _TILE = 128
+#: What is above the diagonal of a tile.
+_ABOVE = np.triu(np.ones((_TILE, _TILE), dtype=bool), 1)
 
 
 def _mirror(matrix: FloatArray) -> FloatArray:
@@ -92,7 +95,8 @@ def _mirror(matrix: FloatArray) -> FloatArray:
             columns = slice(left, left + _TILE)
             matrix[columns, rows] = matrix[rows, columns].T
         corner = matrix[rows, rows]
-        corner[:] = np.tril(corner) + np.tril(corner, -1).T
+        n = len(corner)
+        corner[_ABOVE[:n, :n]] = corner.T[_ABOVE[:n, :n]]
     return matrix.T if matrix.flags.f_contiguous else matrix
 
 
@@ -112,17 +116,15 @@ class Cholesky:
 
     def __init__(self, matrix: NDArray[np.floating[Any]]) -> None:
         # The transpose of a C-ordered array is Fortran-ordered, which LAPACK overwrites without
-        # a copy; the matrix is symmetric, so it is the same matrix.
+        # a copy; the matrix is symmetric, so it is the same matrix. What is above the diagonal
+        # stays: to write zeros there, column by column of a row, took SciPy 0.19 s of the 0.86 s of
+        # 10,000 rows on 16 cores.
         check_deadline(_operations(matrix))
-        single, lapack = matrix.dtype == np.float32, scipy.linalg.lapack
-        potrf = lapack.spotrf if single else lapack.dpotrf
-        self._potrs = lapack.spotrs if single else lapack.dpotrs
-        self._potri = lapack.spotri if single else lapack.dpotri
-        self._lauum = lapack.slauum if single else lapack.dlauum
-        factor, info = potrf(matrix.T, lower=1, clean=1, overwrite_a=1)
-        if info != 0:
-            raise _not_definite(f"at row {info} of {len(matrix)}")
-        self._lower, self._is_inverse = factor, False
+        lower = np.asfortranarray(matrix if matrix.flags.f_contiguous else matrix.T)
+        failed = potrf(lower)
+        if failed:
+            raise _not_definite(f"at row {failed} of {len(matrix)}")
+        self._lower, self._is_inverse = lower, False
 
     def solve(self, right: NDArray[np.floating[Any]]) -> FloatArray:
         """Return the inverse times ``right``, of shape (n_samples,) or (n_samples, n).
@@ -131,13 +133,10 @@ class Cholesky:
         """
         check_deadline()
         if self._is_inverse:
-            single = self._lower.dtype == np.float32
-            trmm = scipy.linalg.blas.strmm if single else scipy.linalg.blas.dtrmm
-            half = trmm(1.0, self._lower, right.reshape(len(right), -1), lower=1)
-            half = trmm(1.0, self._lower, half, lower=1, trans_a=1, overwrite_b=1)
+            half = trmm(1.0, self._lower, right.reshape(len(right), -1))
+            half = trmm(1.0, self._lower, half, turned=True)
             return np.asarray(half.reshape(right.shape))
-        solution, _ = self._potrs(self._lower, right, lower=1)
-        return np.asarray(solution)
+        return np.asarray(potrs(self._lower, right))
 
     def half_solve(self, right: FloatArray) -> FloatArray:
         """Return L⁻¹ times ``right`` of a matrix LLᵀ of double precision."""
@@ -156,10 +155,10 @@ class Cholesky:
         """
         check_deadline(2.0 * _operations(self._lower))
         if self._is_inverse:  # L⁻ᵀL⁻¹
-            inverse, _ = self._lauum(self._lower, lower=1, overwrite_c=1)
+            lauum(self._lower)
         else:
-            inverse, _ = self._potri(self._lower, lower=1, overwrite_c=1)
-        return _mirror(inverse)
+            potri(self._lower)
+        return _mirror(self._lower)
 
     @property
     def log_determinant(self) -> float:
@@ -174,7 +173,18 @@ class Cholesky:
         check_deadline(_operations(self._lower))
         inverse = _triangular_inverse(self._lower)
         self._is_inverse = np.may_share_memory(inverse, self._lower)
-        return np.asarray(np.einsum("ij,ij->j", inverse, inverse))
+        return _squared_columns(inverse)
+
+
+def _squared_columns(lower: FloatArray) -> FloatArray:
+    """Return the sum of squares of each column of a lower triangle, whatever is above it."""
+    out = np.empty(len(lower), dtype=lower.dtype)
+    for start in range(0, len(lower), _TILE):
+        some = slice(start, start + _TILE)
+        corner, below = np.tril(lower[some, some]), lower[start + _TILE :, some]
+        out[some] = np.einsum("ij,ij->j", corner, corner)
+        out[some] += np.einsum("ij,ij->j", below, below)
+    return out
 
 
 def pivoted_cholesky(matrix: FloatArray, least: float) -> tuple[NDArray[np.intp], FloatArray]:
@@ -228,17 +238,15 @@ def _triangular_inverse(lower: FloatArray) -> FloatArray:
     takes twice the time of the factorisation, this takes once.
     """
     n = len(lower)
-    single, lapack, blas = lower.dtype == np.float32, scipy.linalg.lapack, scipy.linalg.blas
     if n <= _SMALL_TRIANGLE or n >= _LARGE_TRIANGLE:
-        trtri = lapack.strtri if single else lapack.dtrtri
-        return np.asarray(trtri(lower, lower=1, overwrite_c=1)[0])
-    trmm = blas.strmm if single else blas.dtrmm
+        trtri(lower)
+        return lower
     half = n // 2
     inverse = np.zeros((n, n), order="F", dtype=lower.dtype)
     inverse[:half, :half] = first = _triangular_inverse(np.asfortranarray(lower[:half, :half]))
     inverse[half:, half:] = second = _triangular_inverse(np.asfortranarray(lower[half:, half:]))
-    corner = trmm(-1.0, second, np.asfortranarray(lower[half:, :half]), lower=1)
-    inverse[half:, :half] = trmm(1.0, first, corner, side=1, lower=1)
+    corner = trmm(-1.0, second, lower[half:, :half])
+    inverse[half:, :half] = trmm(1.0, first, corner, after=True)
     return inverse
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from discernel.arrays import (
     Buffers,
     FloatArray,
+    blas_threads,
     draw_rows,
     in_threads,
     larger_tiles,
@@ -168,16 +169,22 @@ class Threads(Engine):
         """
         if any(i in self.taken_off for i in positions) or not positions:
             return None
-        if task.factors is None and task.vectors is not None:
+        vectors, basis, matrix = task.vectors, task.basis, task.matrix
+        if basis is not None and self._is_single:
+            return None
+        if task.factors is None and (vectors is not None or basis is not None):
             total, order = kernels.compiled_each(self.rows)
             places = np.array([positions[i] for i in order], dtype=np.int64)
-        elif task.factors is not None and (task.vectors is not None or task.matrix is not None):
+        elif task.factors is not None and (vectors is not None or matrix is not None):
             total, places = kernels.compiled_sum(task.factors[positions], self.rows), None
         else:
             return None
         if total is None or total.n_entries > _TILES * self._tile_shape[0] * self._tile_shape[1]:
             return None
-        made, vectors, matrix = total, task.vectors, task.matrix
+        made = total
+        if basis is not None and places is not None:
+            every = places
+            return lambda tiles, place: made.add_compressed(tiles, basis, place[0], every)
         if vectors is not None:
             return lambda tiles, place: made.add_products(tiles, vectors, place[0], places)
         assert task.centered is not None
@@ -332,7 +339,8 @@ class TiledBank(ExactBank):
         if kind is not None:
             options |= {"n_threads": self._n_threads, "cache_bytes": self._cache_bytes}
             return kind(kernels, self._X[rows], **options)
-        stack, trusted = gram_stack(kernels, self._X[rows]), [True] * len(kernels)
+        with blas_threads(len(rows)):
+            stack, trusted = gram_stack(kernels, self._X[rows]), [True] * len(kernels)
         return DenseBank(stack, kernel_names(kernels), trusted=trusted, **options)
 
     def _kind_of_part(self, n_rows: int) -> Callable[..., TiledBank] | None:

@@ -91,6 +91,8 @@ class TilePass:
         What takes means off the sum.
     vectors : array of shape (n_samples, n) or None
         Where the work is to add the sum times vectors, these: compiled loops then do it.
+    basis : array of shape (n_samples, n) or None
+        The same where the work is to add halves of every SᵀG_iS.
     matrix : array of shape (n_samples, n_samples) or None
         The same where the work is to write the sum to a matrix.
     """
@@ -102,6 +104,7 @@ class TilePass:
     n_alive: int = 1
     centered: Centered | None = None
     vectors: Any = None
+    basis: Any = None
     matrix: Any = None
 
 
@@ -191,7 +194,8 @@ class Engine(ABC):
             for i, matrix in matrices:
                 out[i, :, :] += matmul(left, matmul(matrix, right))
 
-        return self.run(TilePass(work, (self.n_kernels, basis.shape[1], basis.shape[1])))
+        shape = self.n_kernels, basis.shape[1], basis.shape[1]
+        return self.run(TilePass(work, shape, basis=S))
 
     def inner(self, matrix: Any) -> FloatArray:
         """Return every ⟨G_i, S⟩ of a symmetric S of the library of the engine."""

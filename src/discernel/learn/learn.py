@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from discernel.arrays import FloatArray
+from discernel.arrays import FloatArray, blas_threads
 from discernel.bank import Bank, System
 from discernel.criteria import KernelLeastSquares, Program, Uniform, offers
 from discernel.exceptions import (
@@ -74,7 +74,8 @@ def learn(bank: Bank, target: Target, request: Request) -> LearnedKernel:
 
 def learn_part(bank: Bank, target: Target, request: Request) -> LearnedKernel:
     """Learn kernel weights from some of the rows, without progress reports and warnings."""
-    return _learn(bank, target, replace(request, callback=None))
+    with blas_threads(bank.n_samples):
+        return _learn(bank, target, replace(request, callback=None))
 
 
 def _learn(bank: Bank, target: Target, request: Request) -> LearnedKernel:
@@ -258,7 +259,8 @@ class WeightLearner:
         if part is None:
             return None
         # The candidates of the part are the kernels of the whole bank.
-        return WeightLearner(*part, _rough(self.request)).solve(2.0 * lam).weights
+        with blas_threads(part.bank.n_samples):
+            return WeightLearner(*part, _rough(self.request)).solve(2.0 * lam).weights
 
     def _learned(
         self,

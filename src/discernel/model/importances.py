@@ -19,7 +19,15 @@ import scipy.linalg
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from discernel.arrays import Buffers, FloatArray, draw_rows, in_threads, is_sparse, n_cores
+from discernel.arrays import (
+    Buffers,
+    FloatArray,
+    draw_rows,
+    in_threads,
+    is_sparse,
+    larger_tiles,
+    n_cores,
+)
 from discernel.arrays.groups import Groups
 from discernel.bank import CombinedFeatures, CombinedKernel
 from discernel.kernels import Kernel
@@ -404,6 +412,16 @@ def _add_changes(
             for turn, change in enumerate(changes(seen, others) if len(seen) else ()):
                 out[place, turn, rows] += scores_without(change, coef, left_out, rows)
 
-    blocks = slices(slice(0, len(left_out.rows)), max(1, _BLOCK_ENTRIES // len(coef)))
-    n_threads = min(n_cores() if part.thread_safe else 1, len(blocks))
-    in_threads(work, blocks, [Buffers() for _ in range(n_threads)])
+    n_threads = n_cores() if part.thread_safe else 1
+    blocks = _even_blocks(len(left_out.rows), len(coef), n_threads)
+    in_threads(work, blocks, [Buffers() for _ in range(min(n_threads, len(blocks)))])
+
+
+def _even_blocks(n: int, width: int, n_threads: int) -> list[slice]:
+    """Return blocks of rows, as many for every thread.
+
+    19 blocks of 240 rows and 10,000 columns left 13 of 16 threads without work half of the time.
+    """
+    most = max(1, larger_tiles(n_threads) * _BLOCK_ENTRIES // width)
+    turns = -(-n // (most * n_threads))
+    return slices(slice(0, n), max(1, -(-n // (turns * n_threads))))

@@ -33,6 +33,11 @@ _UNLEARNED, _UNCHOSEN = 0.6, 0.4
 #: a criterion on a subset of the rows. λ decreases with the number of rows: 9,000 rows took 33
 #: passes with the λ of 1,500 rows, 43 with half of it and 58 with a fifth.
 _PASSES, _PASSES_POWER, _PROGRAM_PASSES, _PART = 33.0, 0.2, 12.0, 2e11
+#: Passes that conjugate gradients start for each pass that counts there, because most are of few
+#: kernels in single precision; and the seconds for a row of what NumPy does between two of them, in
+#: one thread. 10,000 rows with λ given took 57 passes with 40 vectors on average, and 3.5 s between
+#: them. On 16 cores, where that was not counted, 3.5 s were expected and 14.5 s taken.
+_STARTED, _BETWEEN = 3.3, 4e-6
 #: Rank of the preconditioner.
 _PRECONDITIONER_RANK = 1000
 #: Operations, on a sample, of further rounds of learning column scales if features are summed, and
@@ -273,11 +278,31 @@ def _cost(problem: Problem, kind: str, speed: Speed, rank: int = 0) -> tuple[flo
         + factored / speed.factorisation(size)
         + multiplied / speed.product
         + chosen / speed.jobs(_CHOICE_JOBS)
+        + _waiting(problem, kind, speed)
     )
     if problem.holds_out and learns:
         factors = (both for most, both in _HELD_OUT.items() if n <= most)
         seconds *= next(factors, _HELD_OUT_OF_MANY)[0 if problem.chooses else 1]
     return seconds, n_bytes
+
+
+def _waiting(problem: Problem, kind: str, speed: Speed) -> float:
+    """Return the seconds of a fit that do not become fewer with the number of threads."""
+    if speed.n_threads == 1 or kind not in ("tiled", "iterative"):
+        return 0.0
+    passes = _passes(problem, kind)
+    if kind == "tiled":
+        return passes * speed.starting
+    return _STARTED * passes * (speed.starting + problem.n_rows * _BETWEEN)
+
+
+def _passes(problem: Problem, kind: str) -> float:
+    """Return the number of passes over the tiles of all kernels."""
+    p = problem.n_programs * (1.0 if problem.learns else _UNLEARNED)
+    if kind in ("iterative", "distributed"):
+        passes = _PASSES * max(1.0, problem.n_rows / _LAMBDA_ROWS) ** _PASSES_POWER
+        return passes if p == 0 else 5.0 + _PROGRAM_PASSES * p
+    return 2.0 if kind == "dense" else 2.0 + 8.0 * p
 
 
 def _count_work(problem: Problem, kind: str, rank: int) -> tuple[float, float, float, float, float]:
@@ -300,18 +325,15 @@ def _count_work(problem: Problem, kind: str, rank: int) -> tuple[float, float, f
         return n * r, cube * r**3, r, multiplied, 64.0 * r * r + 2.0 * CACHE_BYTES
     if kind in ("iterative", "distributed"):
         rank_of_preconditioner = min(float(_PRECONDITIONER_RANK), n)
-        passes = _PASSES * max(1.0, n / _LAMBDA_ROWS) ** _PASSES_POWER
-        passes = passes if p == 0 else 5.0 + _PROGRAM_PASSES * p
         multiplied = 2.0 * n * rank_of_preconditioner**2 + _PART * p
-        entries = passes * n * n / 2.0 + n * rank_of_preconditioner
+        entries = _passes(problem, kind) * n * n / 2.0 + n * rank_of_preconditioner
         return entries, 0.0, n, multiplied, 16.0 * n * rank_of_preconditioner
     # Learning takes two or three factorizations, and some passes of n_samples²/2 entries each. The
     # discriminant takes one of each, and about another factorization for the diagonal of the
     # inverse. Importances, if they are not deferred, take products with the inverse.
     stored = len(problem.kernels) if kind == "dense" else 0
     exchanged = min(_IMPORTANCE_ROWS * n, _IMPORTANCE_ENTRIES) if n > _DEFERRED else 0.0
-    passes = 2.0 if stored else 2.0 + 8.0 * p
-    entries = passes * n * n / 2.0 + _IMPORTANCE * exchanged * problem.n_columns
+    entries = _passes(problem, kind) * n * n / 2.0 + _IMPORTANCE * exchanged * problem.n_columns
     factored = n**3 / 3.0 * (2.0 + 3.0 * p)
     multiplied = _PROGRAM * (n / 1000.0) ** _PROGRAM_POWER * p + 2.0 * n * exchanged
     return entries, factored, n, multiplied, exact_bytes(n, stored)

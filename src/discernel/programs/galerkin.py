@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discernel.arrays import FloatArray, orthonormal, weighted_sum
+from discernel.arrays import FloatArray, blas_threads, orthonormal, weighted_sum
 from discernel.programs.base import relative_gap
 from discernel.programs.newton import Newton, newton_paths
 from discernel.programs.simplex import uniform
@@ -110,7 +110,8 @@ def _minimum(
 ) -> tuple[FloatArray, float]:
     """Return the weights that minimize the criterion in a subspace, and their bound."""
     tol = 1e-3 * min(tol, _MINIMIZED)
-    model = Newton().solve(program.restricted(subspace), Task(tol, init=init))
+    with blas_threads(subspace.basis.shape[1]):
+        model = Newton().solve(program.restricted(subspace), Task(tol, init=init))
     return model.weights, model.bound
 
 

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discernel.arrays.lapack import capsule_address
 from discernel.arrays.rows import FloatArray
 
 #: Environment variable; the value 0 disables the compiled loops.
@@ -145,6 +145,26 @@ class SumOfKernels:
         n, q = vectors.shape
         _check_memory(call(self._sum, len(tiles), tiles.ctypes.data, q, *arrays, n))
 
+    def add_compressed(
+        self, tiles: Integers, basis: FloatArray, out: FloatArray, places: Integers
+    ) -> None:
+        """Add halves of SᵀGS of every group to its place in ``out``, in double precision.
+
+        Such a half and its transpose are SᵀGS.
+
+        Parameters
+        ----------
+        tiles, places
+            As in `add_products`.
+        basis : ndarray of shape (n_samples, n_columns)
+            S.
+        out : ndarray of shape (n_results, n_columns, n_columns)
+            The results.
+        """
+        arrays = basis.ctypes.data, out.ctypes.data, places.ctypes.data
+        call, q = self._loops.add_compressed, basis.shape[1]
+        _check_memory(call(self._sum, len(tiles), tiles.ctypes.data, q, *arrays))
+
     def write(
         self,
         tiles: Integers,
@@ -173,6 +193,7 @@ _POINTER, _NUMBER, _FLAG = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
 _TILES = (ctypes.POINTER(_Sum), _NUMBER, _POINTER)
 #: The types of results and parameters of the compiled functions.
 _PRODUCTS = ctypes.CFUNCTYPE(_FLAG, *_TILES, _NUMBER, *[_POINTER] * 3, _NUMBER)
+_COMPRESSING = ctypes.CFUNCTYPE(_FLAG, *_TILES, _NUMBER, *[_POINTER] * 3)
 _WRITING = ctypes.CFUNCTYPE(_FLAG, *_TILES, *[_POINTER] * 3, _NUMBER, _POINTER, _FLAG)
 _EVALUATING = ctypes.CFUNCTYPE(
     None, *[_POINTER] * 2, *[_NUMBER] * 2, *[_POINTER] * 2, *[_NUMBER] * 2, _FLAG, _POINTER
@@ -190,11 +211,12 @@ class Loops:
         library, names = ctypes.CDLL(str(path)), _NAMES.items()
         self.source = _SOURCE(("source", library))().decode()
         self.add_products = {t: _PRODUCTS((f"add_products_{name}", library)) for t, name in names}
+        self.add_compressed = _COMPRESSING(("add_compressed", library))
         self.write_sums = _WRITING(("write_sums", library))
         self._evaluate = {t: _EVALUATING((f"evaluate_{name}", library)) for t, name in names}
         self._city = _CITY(("city_double", library))
         gemm = cython_blas.__pyx_capi__
-        self.gemm = {t: _address(gemm[name]) for t, name in _GEMM.items()}
+        self.gemm = {t: capsule_address(gemm[name]) for t, name in _GEMM.items()}
 
     def evaluate(
         self, steps: Steps, bases: Sequence[FloatArray], out: FloatArray, *, add: bool = False
@@ -228,14 +250,6 @@ class Loops:
         sizes = X.shape[1], len(X), len(Z)
         to = out.ctypes.data, out.strides[0] // out.itemsize
         self._city(X.ctypes.data, Z.ctypes.data, *sizes, *to)
-
-
-def _address(capsule: Any) -> int:
-    """Return the address of a function of Cython."""
-    api, own = ctypes.pythonapi, ctypes.py_object
-    name = ctypes.PYFUNCTYPE(ctypes.c_char_p, own)(("PyCapsule_GetName", api))(capsule)
-    pointer = ctypes.PYFUNCTYPE(_POINTER, own, ctypes.c_char_p)(("PyCapsule_GetPointer", api))
-    return int(pointer(capsule, name))
 
 
 @lru_cache(maxsize=1)

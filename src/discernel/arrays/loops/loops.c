@@ -142,3 +142,32 @@ int write_sums(const Sum_double *sum, int64_t n_tiles, const Tile *tiles, const 
   free(memory);
   return 0;
 }
+
+/* Add S'GS of the tiles of the symmetric matrix of every group to its place in `out`, of q rows and
+   columns. Tiles on the diagonal count half, as what is added is to be added to its transpose.
+   Returns 1 if there is no memory. */
+int add_compressed(const Sum_double *sum, int64_t n_tiles, const Tile *tiles, int64_t n_columns,
+                   const double *basis, double *out, const int64_t *places) {
+  const int64_t entries = (sum->most_bases + 1) * ROWS * COLUMNS;
+  const int q = (int)n_columns;
+  const double one = 1, zero = 0;
+  double *memory = malloc(sizeof(double) * (entries + ROWS * n_columns));
+  if (memory == NULL) return 1;
+  double *found = memory + entries;
+  RunSteps_double run = fastest_double();
+  for (int64_t t = 0; t < n_tiles; t++)
+    EACH_BLOCK(tiles[t]) {
+      const double counts = tiles[t].top != tiles[t].left ? 1.0 : 0.5;
+      Block_double block = start_double(sum, tiles + t, top, left, memory);
+      const int h = block.height, w = block.width;
+      for (int64_t g = 0; g < sum->n_groups; g++) {
+        run_group_double(sum, run, sum->groups + g, &block, 0);
+        sum->gemm("N", "N", &q, &h, &w, &one, basis + left * q, &q, block.total, &w, &zero, found,
+                  &q);
+        sum->gemm("N", "T", &q, &q, &h, &counts, found, &q, basis + top * q, &q, &one,
+                  out + places[g] * n_columns * n_columns, &q);
+      }
+    }
+  free(memory);
+  return 0;
+}
