@@ -232,6 +232,7 @@ def test_forgetting_follows_what_changes():
     ("y", "words"),
     [
         (np.full(600, 5.0), "must vary over the rows"),
+        (1e305 * np.arange(600), "range of every target must be between"),
         (np.r_[np.nan, np.ones(599)], "Every row must have a label. Got nan in row 0"),
         (np.array(["a", "b"] * 300), "y must hold numbers to predict"),
         (np.zeros((600, 2, 2)), "1d array of labels"),
