@@ -389,8 +389,8 @@ class RegressionTarget(Target):
         extreme = np.flatnonzero((ranges < low) | (ranges > high))
         if len(extreme):
             raise InvalidInputError(
-                f"The range of every target must be between {low:g} and {high:g}; squares of others "
-                f"may be no numbers. Got {ranges[extreme[0]]:g} in column {extreme[0]} of y. Use "
+                f"The range of every target must be between {low:g} and {high:g}, so that its "
+                f"squares are numbers. Got {ranges[extreme[0]]:g} in column {extreme[0]} of y. Use "
                 "other units: multiply or divide this column by a power of ten."
             )
         return cls(values, sample_weights, groups)

@@ -30,7 +30,7 @@ from discernel.rows.reader import (
     RowReader,
     check_kernels_take,
     check_range,
-    check_rows,
+    convert_for_kernels,
     hint,
     refuse_views,
     stack_matrices,
@@ -239,7 +239,7 @@ def _check(
         known = {"spreads": encoder.spreads}
     else:
         with hint(X, tables):
-            rows = check_rows(X, kernels, name)
+            rows = convert_for_kernels(X, kernels, name)
         reader = reader.with_columns(X if is_frame(X) else rows)
         is_number = rows.is_number if isinstance(rows, Table) else None
         reader, X = replace(reader, is_number=is_number, n_matrices=_n_matrices(rows)), rows
