@@ -276,3 +276,15 @@ def test_rows_that_change_between_passes_are_refused():
 
     with pytest.raises(InvalidInputError, match="as the mean of target 0 in the first"):
         explicit(regularization=1e-3).fit(open_rows(chunks))
+
+
+def test_rows_in_chunks_are_scored_with_their_targets_and_weights():
+    X, y = waves()
+    weights = np.linspace(1.0, 3.0, len(y))
+    reg, rows = explicit().fit(X, y), open_rows(X, y, weights=weights, chunk_rows=100)
+    assert reg.score(rows) == pytest.approx(reg.score(X, y, weights))
+    assert reg.score(open_rows(X, y)) == pytest.approx(reg.score(X, y))
+    with pytest.raises(InvalidInputError, match="contains labels, weights and groups"):
+        reg.score(rows, y)
+    with pytest.raises(InvalidInputError, match="Rows to score must have labels"):
+        reg.score(open_rows(X))

@@ -163,6 +163,9 @@ def check_training(
     y = on_host(y)
     if y is not None:
         _check_targets(y, present, numbers=options.get("y_numeric", False))
+        # scikit-learn converts nullable booleans and integers of pandas to floats.
+        known = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
+        y = y if known is None else np.asarray(y, dtype=known)
     found = _check(name, candidates, X, y, keep=keep, facts=facts, **options)
     reader = replace(found.reader, present=stood)
     together = None if codes is None else make_groups(codes)
