@@ -68,7 +68,7 @@ SOLVERS: dict[str, Callable[[], Solver]] = {
 def as_solver(solver: Any, criterion: Criterion) -> Solver:
     """Return a solver given by name or as an object, or raise a clear error.
 
-    A built-in solver must be listed by the criterion. For other solvers, `check_solver` compares
+    A built-in solver must be listed by the criterion. For other solvers, `check_needs` compares
     the methods they need with those of the program, once the program exists.
 
     Parameters
@@ -110,7 +110,7 @@ def _is_solver(solver: Any) -> bool:
     return has_solve and isinstance(getattr(solver, "name", None), str)
 
 
-def check_solver(solver: Solver, program: Program, criterion: Criterion) -> None:
+def check_needs(solver: Solver, program: Program, criterion: Criterion) -> None:
     """Raise a clear error if a program lacks methods that a solver needs.
 
     Parameters

@@ -28,6 +28,8 @@ from discernel.exceptions import InvalidInputError
 
 #: Lower limit of the share of a class or variance that remains when one row is left out.
 SMALLEST_REST = 1e-3
+#: Limits of the differences of numbers to predict: variances of squared errors must be numbers.
+RANGES = 1e-50, 1e50
 
 
 class Target(ABC):
@@ -372,14 +374,24 @@ class RegressionTarget(Target):
     def from_values(
         cls, y: Any, sample_weights: SampleWeights | None = None, groups: Groups | None = None
     ) -> RegressionTarget:
-        """Return the target of numbers, or raise an error if a column is constant."""
+        """Return the target of numbers, or raise an error if a column is constant or too large."""
         values = np.asarray(y, dtype=np.float64)
         values = values[:, None] if values.ndim == 1 else values
-        constant = np.flatnonzero(np.ptp(values, axis=0) == 0)
+        with np.errstate(over="ignore"):
+            ranges = np.ptp(values, axis=0)
+        constant = np.flatnonzero(ranges == 0)
         if len(constant):
             raise InvalidInputError(
                 "Every target must vary over the samples. Got a constant in column "
                 f"{constant[0]} of y. Leave this column out."
+            )
+        low, high = RANGES
+        extreme = np.flatnonzero((ranges < low) | (ranges > high))
+        if len(extreme):
+            raise InvalidInputError(
+                f"The range of every target must be between {low:g} and {high:g}, so that its "
+                f"squares are numbers. Got {ranges[extreme[0]]:g} in column {extreme[0]} of y. Use "
+                "other units: multiply or divide this column by a power of ten."
             )
         return cls(values, sample_weights, groups)
 

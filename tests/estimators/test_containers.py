@@ -224,3 +224,22 @@ def test_missing_cells_are_refused_with_what_to_do_here(kernel):
     assert "HistGradientBoosting" not in said
     known = [WhereKnown(RBF()).on(["x1"])]
     assert MultipleKernelDiscriminant(known, **QUICK).fit(frame, y).score(frame, y) > 0.4
+
+
+@pytest.mark.parametrize("dtype", ["boolean", "Int64", "Int8", "bool[pyarrow]", "int64[pyarrow]"])
+def test_nullable_labels_are_those_of_numpy(dtype):
+    X, y = numbers()
+    plain = y.astype(bool) if "bool" in dtype else y
+    labels = pd.Series(plain).astype(dtype)
+    clf = MultipleKernelDiscriminant(GIVEN, **QUICK).fit(X, labels)
+    assert clf.classes_.dtype.kind == plain.dtype.kind
+    assert clf.score(X, labels) == clf.score(X, plain)
+    labels[7] = pd.NA
+    with pytest.raises(InvalidInputError, match="in row 7"):
+        MultipleKernelDiscriminant(GIVEN, **QUICK).fit(X, labels)
+
+
+def test_nullable_integers_above_the_digits_of_floats_are_two_classes():
+    X, y = numbers()
+    clf = MultipleKernelDiscriminant(GIVEN, **QUICK).fit(X, pd.Series(2**60 + y).astype("Int64"))
+    assert clf.classes_.tolist() == [2**60, 2**60 + 1]

@@ -86,6 +86,9 @@ def test_matches_a_grid_searched_kernel_ridge_on_diabetes(diabetes):
     ("y", "options", "message"),
     [
         (np.ones(20), {}, "must vary over the samples. Got a constant in column 0"),
+        (1e200 * np.arange(20.0), {}, "between 1e-50 and 1e\\+50, .* Got 1.9e\\+201 in column 0"),
+        (1e-200 * np.arange(20.0), {}, "Got 1.9e-199 in column 0 of y. Use other units"),
+        (1.7e308 * np.linspace(-1, 1, 20), {}, "Got inf in column 0 of y"),
         (np.arange(20.0), {"criterion": "fdr"}, "criterion='fdr' is for two classes"),
         (np.arange(20.0), {"criterion": "akfd"}, "criterion='akfd' is for classes. Got numbers"),
     ],
@@ -94,3 +97,13 @@ def test_refuses(y, options, message):
     X = np.random.default_rng(0).standard_normal((20, 3))
     with pytest.raises(InvalidInputError, match=message):
         MultipleKernelRidge(**options).fit(X, y)
+
+
+@pytest.mark.parametrize("unit", [1e-47, 1e-9, 1e47])
+def test_the_unit_of_the_target_changes_only_the_unit_of_predictions(diabetes, unit):
+    X, y = diabetes[0][:60], diabetes[1][:60]
+    reg, other = MultipleKernelRidge().fit(X, y), MultipleKernelRidge().fit(X, unit * y)
+    np.testing.assert_allclose(other.predict(X) / unit, reg.predict(X), rtol=1e-6)
+    np.testing.assert_allclose(other.predict_interval(X) / unit, reg.predict_interval(X), rtol=1e-6)
+    assert other.expected_.r2 == pytest.approx(reg.expected_.r2)
+    np.testing.assert_allclose(other.feature_importances_, reg.feature_importances_, atol=1e-6)

@@ -53,7 +53,6 @@ def test_files_in_chunks_have_groups(table, tmp_path):
     [
         (["--groups", "person"], "Did you mean"),
         (["--groups", "y"], "must not be in drop, categorical, numeric or groups"),
-        (["--groups", "patient", "--views", "views.toml"], "--views must be without --groups"),
     ],
 )
 def test_wrong_columns_are_refused(options, message, table, tmp_path):
@@ -68,3 +67,18 @@ def test_a_data_set_by_name_has_no_groups(tmp_path):
     found = run("fit", "wine", "--groups", "alcohol", "--output", tmp_path / "wine.skops")
     assert found.exit_code != 0
     assert "--groups needs a file" in found.output
+
+
+def test_sources_have_groups(table, tmp_path):
+    path, views, model = (tmp_path / name for name in ("visits.csv", "v.toml", "visits.skops"))
+    table.to_csv(path, index=False)
+    views.write_text("[sources.first]\ncolumns = ['a', 'b']\n[sources.second]\ncolumns = ['c']\n")
+    options = ["--views", views, "--target", "y", "--criterion", "uniform", "--output", model]
+    found = run("fit", path, *options, "--groups", "patient")
+    assert found.exit_code == 0, found.output
+    assert expected_of(model).where.endswith("of 40 groups")
+    assert run("predict", model, path, "--output", tmp_path / "new.csv").exit_code == 0
+    wrong = run("fit", path, *options, "--groups", "person")
+    assert "must be in visits.csv. Got 'person'" in " ".join(wrong.output.split())
+    used = run("fit", path, *options, "--groups", "a")
+    assert "must not be a column of a source" in " ".join(used.output.split())

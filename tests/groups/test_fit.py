@@ -300,3 +300,23 @@ def test_saved_models_keep_groups(tmp_path):
         loaded.discriminant_.training_groups, clf.discriminant_.training_groups
     )
     np.testing.assert_allclose(loaded.feature_importances_, clf.feature_importances_)
+
+
+def test_sets_and_intervals_cover_new_groups():
+    """Group effects are strong: of 60 groups of 5 rows, 90 % of the rows of new groups."""
+    in_sets, in_intervals = [], []
+    for seed in range(8):
+        X, y, groups = patients(seed, shift=2.0)
+        new, truth, new_groups = patients(1000 + seed, 200, shift=2.0)
+        rng = np.random.default_rng(seed)
+        numbers, wanted = (
+            each[:, 0] + rng.normal(size=200)[group]
+            for each, group in ((X, groups), (new, new_groups))
+        )
+        clf = KernelDiscriminant(regularization=0.1).fit(X, y, groups=groups)
+        in_sets.append(clf.predict_set(new)[np.arange(len(truth)), truth].mean())
+        reg = MultipleKernelRidge([RBF()], regularization=0.1).fit(X, numbers, groups=groups)
+        low, high = reg.predict_interval(new).T
+        in_intervals.append(((low <= wanted) & (wanted <= high)).mean())
+    assert np.mean(in_sets) > 0.88
+    assert 0.88 < np.mean(in_intervals) < 0.95

@@ -213,6 +213,15 @@ def test_predictions_of_chunks_are_those_of_rows(name):
         assert np.allclose(found, expected, rtol=1e-10, atol=1e-10)
 
 
+def test_files_are_scored_with_their_labels(tmp_path):
+    X, y = rings()
+    table = pd.DataFrame(X, columns=[f"c{i}" for i in range(X.shape[1])])
+    table.assign(y=np.where(y == y[0], "in", "out")).to_csv(tmp_path / "rows.csv", index=False)
+    rows = open_rows(tmp_path / "rows.csv", "y", chunk_rows=200)
+    clf = explicit().fit(rows)
+    assert clf.score(rows) == clf.score(table, np.where(y == y[0], "in", "out"))
+
+
 def test_a_single_kernel_and_a_model_that_travels():
     X, y = rings()
     clf = KernelDiscriminant().fit(open_rows(X, y, chunk_rows=200))

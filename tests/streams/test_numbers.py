@@ -232,6 +232,7 @@ def test_forgetting_follows_what_changes():
     ("y", "words"),
     [
         (np.full(600, 5.0), "must vary over the rows"),
+        (1e305 * np.arange(600), "range of every target must be between"),
         (np.r_[np.nan, np.ones(599)], "Every row must have a label. Got nan in row 0"),
         (np.array(["a", "b"] * 300), "y must hold numbers to predict"),
         (np.zeros((600, 2, 2)), "1d array of labels"),
@@ -275,3 +276,15 @@ def test_rows_that_change_between_passes_are_refused():
 
     with pytest.raises(InvalidInputError, match="as the mean of target 0 in the first"):
         explicit(regularization=1e-3).fit(open_rows(chunks))
+
+
+def test_rows_in_chunks_are_scored_with_their_targets_and_weights():
+    X, y = waves()
+    weights = np.linspace(1.0, 3.0, len(y))
+    reg, rows = explicit().fit(X, y), open_rows(X, y, weights=weights, chunk_rows=100)
+    assert reg.score(rows) == pytest.approx(reg.score(X, y, weights))
+    assert reg.score(open_rows(X, y)) == pytest.approx(reg.score(X, y))
+    with pytest.raises(InvalidInputError, match="contains labels, weights and groups"):
+        reg.score(rows, y)
+    with pytest.raises(InvalidInputError, match="Rows to score must have labels"):
+        reg.score(open_rows(X))

@@ -105,8 +105,11 @@ def fit_command(
         check_writable_path("model", output)
         learner = learning.Learner(criterion, max_time, command_line(), quiet, groups)
         in_chunks = many.are_many(data) or scheduler is not None
-        if views is not None:
-            _check_views(groups, in_chunks=in_chunks)
+        if views is not None and in_chunks:
+            raise InvalidInputError(
+                "--views needs a single data file that fits into memory. Omit --views, or select "
+                "fewer rows."
+            )
         if in_chunks:
             _refuse_kinds(categorical, numeric)
             with _show_bars(["first pass", "second pass"], quiet) as report:
@@ -127,20 +130,6 @@ def fit_command(
             print_blocks(out, model.describe().blocks(), without=("confusion", "origin", "columns"))
             typer.echo()
             say_where("model", path)
-
-
-def _check_views(groups: str | None, *, in_chunks: bool) -> None:
-    """Raise an error if several sources are given with options that they do not support."""
-    if groups is not None:
-        raise InvalidInputError(
-            "--views must be without --groups: several sources have no groups yet. Omit one of "
-            "the two."
-        )
-    if in_chunks:
-        raise InvalidInputError(
-            "--views needs a single data file that fits into memory. Omit --views, or select fewer "
-            "rows."
-        )
 
 
 def _default_output(source: str) -> Path:

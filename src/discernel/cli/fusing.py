@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 from sklearn.pipeline import make_pipeline
 
@@ -16,7 +17,9 @@ from discernel.inspection.source_weights import kernel_sources
 from discernel.persistence import SavedModel
 from discernel.rows.columns import TableSchema
 from discernel.rows.formats import import_pandas
+from discernel.rows.groups import group_labels
 from discernel.rows.labelled import (
+    check_names,
     digest,
     find_target,
     holds_numbers,
@@ -55,14 +58,18 @@ def fit_views(data: Data, views: Path, learner: Learner) -> SavedModel:
             "names the columns that are used."
         )
     meant, path = read_views(views), Path(data.file["path"])
-    read = read_table(path, [data.file["target"]] if data.file.get("target") else ())
+    named = () if learner.groups is None else (learner.groups,)
+    read = read_table(path, (*([data.file["target"]] if data.file.get("target") else ()), *named))
     target = find_target(list(read.frame.columns), data.file.get("target"), path.name)
+    check_names(read.frame, named, target, path.name)
     task = data.file.get("task", "auto")
     table, y, notes = rows_with_labels(read.frame, target, path.name, task)
-    if target in _named(meant, table):
-        raise InvalidInputError(
-            f"{views.name}: the target {target!r} must not be a column of a source. Remove it."
-        )
+    for what, name in (("target", target), *(("column of groups", name) for name in named)):
+        if name in _named(meant, table):
+            raise InvalidInputError(
+                f"{views.name}: the {what} {name!r} must not be a column of a source. Remove it."
+            )
+    groups = [group_labels(np.asarray(table[name]), len(table)) for name in named]
     joined = join_files(meant, table)
     kernels = build_kernels(meant, joined)
     columns = _named(meant, joined)
@@ -70,14 +77,17 @@ def fit_views(data: Data, views: Path, learner: Learner) -> SavedModel:
     kinds = {name: "number" if is_number(joined[name]) else "category" for name in columns}
     schema = TableSchema(kinds)
     X = schema.convert(joined, path.name)
-    pipeline = make_pipeline(learner.make(kernels, len(y), numbers=holds_numbers(y))).fit(X, y)
+    pipeline = make_pipeline(learner.make(kernels, len(y), numbers=holds_numbers(y)))
+    together = {f"{pipeline.steps[-1][0]}__groups": each for each in groups}
+    pipeline.fit(X, y, **together)
     sources = list(dict.fromkeys(kernel_sources(list(kernels.values()))))
     origin = learner.origin(
         path.name,
         digest=digest(path),
         class_counts=count_classes(y),
         columns={str(name): columns.get(name, "not in a source") for name in table.columns}
-        | {target: target_use(y)},
+        | {target: target_use(y)}
+        | dict.fromkeys(named, "the groups"),
         notes=(f"{read.how}; {len(sources)} sources: {', '.join(sources)}", *notes),
     )
     return SavedModel(pipeline, schema, target, data.name, origin)

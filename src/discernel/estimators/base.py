@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import wraps
 from operator import attrgetter
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
@@ -286,17 +287,10 @@ class BaseKernelEstimator(BaseEstimator):
         given = y, sample_weight, groups
         if not self._sums:
             return X, *given
-        if isinstance(X, Source) and any(each is not None for each in given):
-            raise InvalidInputError(
-                "A source of rows in chunks contains labels, weights and groups. Got them as "
-                "arguments of fit; pass them, or the names of their columns, to open_rows."
-            )
-        if not is_dask(X):
+        if not (isinstance(X, Source) or is_dask(X)):
             return X, *given
-        from discernel.rows.open import open_rows
-
-        source = open_rows(X, y, weights=sample_weight, groups=groups)
-        if bank.kind != "distributed":
+        source = _open_source(X, *given)
+        if isinstance(X, Source) or bank.kind != "distributed":
             return source, None, None, None
         from discernel.rows.dask import load_chunks
 
@@ -521,7 +515,7 @@ def by_chunks(method: Method) -> Method:
 
 
 def score_any(score: Method) -> Method:
-    """Decorate the method `score` of a scikit-learn mixin to take arrays of any library.
+    """Decorate the method `score` of a scikit-learn mixin to take arrays of any library or chunks.
 
     Parameters
     ----------
@@ -530,11 +524,49 @@ def score_any(score: Method) -> Method:
     """
 
     @wraps(score)
-    def scored(self: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def scored(self: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        if isinstance(X, Source) or is_dask(X):
+            return _score_chunks(score, self, _open_source(X, y, sample_weight))
         check_given(X, y, sample_weight)
         return float(score(self, on_host(X), on_host(y), on_host(sample_weight)))
 
     return cast(Method, scored)
+
+
+def _score_chunks(score: Callable[..., Any], estimator: Any, source: Source) -> float:
+    """Return the score of predictions of rows in chunks, which have labels and weights."""
+    check_is_fitted(estimator, "model_")
+    fitted = estimator.for_prediction()
+
+    def work(chunk: Chunk) -> tuple[Any, Any, Any]:
+        if chunk.y is None:
+            raise InvalidInputError(
+                f"Rows to score must have labels. Got none in {chunk.place.name}. Name the column "
+                "of the target: open_rows(rows, target)."
+            )
+        with errors_with_origin(chunk.place):
+            predicted = fitted.predict(chunk.X)
+        weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
+        return chunk.y, weights, predicted
+
+    parts = list(source.map(work))
+    if not parts:
+        raise source.no_rows()
+    y, weights, predicted = (np.concatenate(each) for each in zip(*parts, strict=True))
+    known = SimpleNamespace(predict=lambda X: predicted)  # all that the mixins need
+    return float(score(known, None, y, weights))
+
+
+def _open_source(X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Source:
+    """Return a Dask collection as a `Source`; refuse labels, weights or groups beside a Source."""
+    if isinstance(X, Source) and any(each is not None for each in (y, sample_weight, groups)):
+        raise InvalidInputError(
+            "A source of rows in chunks contains labels, weights and groups. Got them as "
+            "arguments too; pass them, or the names of their columns, to open_rows."
+        )
+    from discernel.rows.open import open_rows
+
+    return open_rows(X, y, weights=sample_weight, groups=groups)
 
 
 def _makes_frames(estimator: Any) -> bool:

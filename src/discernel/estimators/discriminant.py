@@ -50,7 +50,9 @@ class BaseKernelDiscriminant(
     link_weights_ = view("head.link_weights", "The weights of the links, by name.")
     decision_ = view("head.decision", "The rule from probabilities to a class.")
     expected_ = view("head.expected", "The performance to expect on new rows, or None.")
-    threshold_ = view("head.threshold", "The chosen threshold.", optional=True)
+    threshold_ = view(
+        "head.threshold", "The chosen threshold of the probability of `classes_[1]`.", optional=True
+    )
     classes_ = view("classes", "The class labels.")
     priors_ = view("head.decision.priors", "The prior class probabilities.")
     explained_variance_ratio_ = view(
@@ -551,8 +553,9 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         Costs of misclassifying a sample of each class. Labels missing from the dictionary have
         the cost 1; ``"balanced"`` is n_samples / (n_classes × samples of the class).
     threshold : float or "roc", optional
-        For two classes, the probability from which the second class is predicted. ``"roc"``
-        maximizes the difference of true and false positive rates.
+        For two classes, the probability of the second class, ``classes_[1]``, from which it is
+        predicted; labels are sorted, so of "fraud" and "ok" it is "ok". ``"roc"`` maximizes the
+        difference of true and false positive rates.
     n_components : int, optional
         Number of columns of `transform`, at most n_classes − 1 and the rank of the kernel.
     tol : float, default=1e-6

@@ -184,7 +184,7 @@ class NumberTotals(Totals):
             return NumberTotals()
         values, weights = values[counted], weights[counted]
         shares = weights / weights.max()  # weights may be as large as numbers can be
-        mean = shares @ values / shares.sum()
+        mean = (shares / shares.sum()) @ values
         return NumberTotals(float(weights.sum()), mean, values.min(axis=0), values.max(axis=0))
 
     def merged(self, other: NumberTotals) -> NumberTotals:

@@ -38,7 +38,7 @@ from discernel.programs.solution import (
     Task,
 )
 from discernel.progress.deadline import is_late, must_stop_learning
-from discernel.solvers import SOLVERS, NoSolver, check_solver
+from discernel.solvers import SOLVERS, NoSolver, check_needs
 from discernel.targets import Target
 
 #: λ considered by ``regularization="loo"``, relative to the trace-normalized kernels.
@@ -220,7 +220,7 @@ class WeightLearner:
         if init is not None and not program.contains(init):
             init = program.normalize(init)  # a part of the rows may have fewer kernels
         solver = faster_solver(request, program, self.bank, self.target)
-        check_solver(solver, program, request.criterion)
+        check_needs(solver, program, request.criterion)
         history: list[Progress] = []
 
         def monitor(

@@ -30,7 +30,7 @@ from discernel.rows.reader import (
     RowReader,
     check_kernels_take,
     check_range,
-    check_rows,
+    convert_for_kernels,
     hint,
     refuse_views,
     stack_matrices,
@@ -163,6 +163,9 @@ def check_training(
     y = on_host(y)
     if y is not None:
         _check_targets(y, present, numbers=options.get("y_numeric", False))
+        # scikit-learn converts nullable booleans and integers of pandas to floats.
+        known = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
+        y = y if known is None else np.asarray(y, dtype=known)
     found = _check(name, candidates, X, y, keep=keep, facts=facts, **options)
     reader = replace(found.reader, present=stood)
     together = None if codes is None else make_groups(codes)
@@ -239,7 +242,7 @@ def _check(
         known = {"spreads": encoder.spreads}
     else:
         with hint(X, tables):
-            rows = check_rows(X, kernels, name)
+            rows = convert_for_kernels(X, kernels, name)
         reader = reader.with_columns(X if is_frame(X) else rows)
         is_number = rows.is_number if isinstance(rows, Table) else None
         reader, X = replace(reader, is_number=is_number, n_matrices=_n_matrices(rows)), rows

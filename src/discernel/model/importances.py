@@ -146,7 +146,9 @@ def importances_of(
         return None  # no columns, or one class, whose prediction depends on no column
     every = np.arange(fit.n_samples) if rows is None else rows
     # Sorted by their fitted scores, so that the drawn rows do not depend on their order.
-    every = every[np.lexsort(np.round(fit.fitted[every], _SAME_DIGITS).T)]
+    units = np.ptp(fit.fitted, axis=0)
+    fitted = fit.fitted[every] / np.where(units > 0, units, 1.0)
+    every = every[np.lexsort(np.round(fitted, _SAME_DIGITS).T)]
     n_columns = 1 if fit.groups is None else fit.fitted.shape[1]
     chosen = importance_rows(every, fit.n_samples * n_columns, reader)
     if kernel.rows is not None and fit.n_samples <= _MOST_DEFERRED:

@@ -194,7 +194,7 @@ def _open(
     if not len(table):
         raise InvalidInputError(f"{where} must have rows below the header. Got none.")
     target = find_target(list(table.columns), target, where)
-    _check_names(table, (*drop, *categorical, *numeric, *named), target, where)
+    check_names(table, (*drop, *categorical, *numeric, *named), target, where)
     table, y, notes = rows_with_labels(table, target, where, task)
     became = dict.fromkeys(drop, "left out: dropped") | {target: target_use(y)}
     became |= dict.fromkeys(named, "the groups")
@@ -283,8 +283,20 @@ def _suggest(name: str, columns: Sequence[str]) -> str:
     return f" There are {listed(columns, 8)}."
 
 
-def _check_names(table: Any, names: Iterable[str], target: str, where: str) -> None:
-    """Raise an error if a column that the user named does not exist, or is the target."""
+def check_names(table: Any, names: Iterable[str], target: str, where: str) -> None:
+    """Raise an error if a column that the user named does not exist, or is the target.
+
+    Parameters
+    ----------
+    table : DataFrame
+        The table.
+    names : iterable of str
+        The named columns.
+    target : str
+        The target.
+    where : str
+        The name of the file, for the error message.
+    """
     for name in names:
         if name not in table.columns:
             raise InvalidInputError(

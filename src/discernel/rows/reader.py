@@ -150,7 +150,7 @@ class RowReader:
             self.check_columns(X)
         else:
             self._check_names(X)
-        rows = check_rows(
+        rows = convert_for_kernels(
             X, self.kernels, self.estimator, n_matrices=self.n_matrices, is_number=is_number
         )
         self._check_count(rows)
@@ -249,7 +249,7 @@ def refuse_views(X: Any, y: Any = None) -> None:
     )
 
 
-def check_rows(
+def convert_for_kernels(
     X: Any,
     kernels: list[Kernel],
     estimator: str,
