@@ -22,13 +22,8 @@ from numpy.typing import NDArray
 from discernel.arrays import Buffers, Device, FloatArray, as_dense, as_rows, n_rows
 from discernel.arrays.loops import Factors
 from discernel.exceptions import InvalidInputError
-from discernel.kernels.columns import (
-    column_indices,
-    divided_columns,
-    scaled_columns,
-    take_columns,
-)
-from discernel.kernels.curves import Curves, curved_columns
+from discernel.kernels.columns import column_indices, take_columns
+from discernel.kernels.curves import Curves, curved_columns, divided_columns, scaled_columns
 
 #: Smallest exponent: exp(−690) is 1e-300. Smaller numbers would be denormal, which makes all later
 #: products and factorizations ten times slower.
