@@ -281,7 +281,7 @@ class BaseKernelDiscriminant(
             costs or a threshold set; it is predicted above 0. For more classes, log-posteriors
             up to a constant of each row, plus costs; the largest is predicted.
         """
-        decision = self._log_posterior(X) + self.model_.head.decision.offsets
+        decision: FloatArray = self._log_posterior(X) + self.model_.head.decision.offsets
         return decision[:, 1] - decision[:, 0] if decision.shape[1] == 2 else decision
 
     @by_chunks
