@@ -20,8 +20,8 @@ from discernel.default.propose import comparable_rows, propose_kernels
 from discernel.export import numpy_scorer, to_onnx
 from discernel.inspection import contributions
 from discernel.inspection.facts import model_facts
-from discernel.kernels.columns import column_spreads, divided_columns
-from discernel.kernels.curves import Curves, quantile_curves
+from discernel.kernels.columns import column_spreads
+from discernel.kernels.curves import Curves, divided_columns, quantile_curves
 from discernel.model.swaps import SwappedKernels
 from discernel.programs.simplex import uniform
 from discernel.targets import ClassTarget

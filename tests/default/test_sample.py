@@ -6,7 +6,8 @@ import pytest
 from discernel.arrays import typical_row
 from discernel.default import choose as module
 from discernel.default.choose import draw_sample
-from discernel.kernels.columns import column_spreads, divided_columns
+from discernel.kernels.columns import column_spreads
+from discernel.kernels.curves import divided_columns
 from tests.default.tables import make_target, three_classes
 
 KINDS = ["classes", "numbers", "labels"]

@@ -11,7 +11,8 @@ from sklearn.preprocessing import StandardScaler
 from discernel import MultipleKernelDiscriminant, MultipleKernelRidge
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Exponential, Linear, Standardized, as_kernels, columns
-from discernel.kernels.columns import column_quantiles, column_spreads, divided_columns
+from discernel.kernels.columns import column_quantiles, column_spreads
+from discernel.kernels.curves import divided_columns
 from discernel.testing import check_kernel
 
 UNITS = np.array([1e-6, 1.0, 1e4, 3.0])

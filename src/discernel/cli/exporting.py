@@ -11,7 +11,7 @@ import typer
 from discernel.cli.shared import ModelFile, one_line_errors, read_predictor, say_where
 from discernel.exceptions import InvalidInputError
 from discernel.export import numpy_scorer, to_onnx, write_scorer
-from discernel.export._scorer import ClassScorer, Scorer
+from discernel.export._scorer import Scorer
 from discernel.rows.formats import listed
 from discernel.rows.writing import check_writable_path, refuse_same_file, write_file
 from discernel.show.words import one_line
@@ -72,8 +72,8 @@ def _say_columns(scorer: Scorer, in_file: Sequence[str]) -> None:
     """Print the input columns and classes of an exported model, and a note on computed columns."""
     names = [scorer.names[column.position] for column in scorer.columns]
     typer.echo(f"columns: {one_line(listed(names, _MOST))}")
-    if isinstance(scorer, ClassScorer):
-        typer.echo(f"classes: {one_line(listed(scorer.classes.tolist(), _MOST))}")
+    if scorer.labels is not None:
+        typer.echo(f"classes: {one_line(listed(scorer.labels, _MOST))}")
     made = [name for name in names if name not in in_file]
     if made:
         typer.echo(

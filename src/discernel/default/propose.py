@@ -27,8 +27,7 @@ from discernel.default.menu import MENU, Menu
 from discernel.default.metric import Metric, learn_metric
 from discernel.discriminant import row_losses
 from discernel.kernels import Kernel, Standardized
-from discernel.kernels.columns import divided_columns
-from discernel.kernels.curves import Curves, quantile_curves
+from discernel.kernels.curves import Curves, divided_columns, quantile_curves
 from discernel.programs.lambdas import find_limit, lambda_grid, search_lambda
 from discernel.programs.solution import Candidate, LearnedKernel, Progress, Status
 from discernel.progress.deadline import must_stop_learning

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ class Decision:
     priors: FloatArray
     offsets: FloatArray
 
-    @property
+    @cached_property
     def log_priors(self) -> FloatArray:
         """The logarithms of the priors; −inf of a class without rows."""
         return logarithms(self.priors)

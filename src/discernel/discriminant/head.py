@@ -123,15 +123,6 @@ class ClassHead(Head):
         """Return the discriminant coordinates that are shown."""
         return self.discriminant.coordinates(scores)[:, : self.n_components]
 
-    def log_posterior(self, scores: FloatArray) -> FloatArray:
-        """Return log p(class | x) up to a constant of the row, of shape (n_rows, n_classes)."""
-        return self.discriminant.log_posterior(scores, self.decision.priors)
-
-    def decide(self, scores: FloatArray) -> FloatArray:
-        """Return the log-posteriors with costs; of two classes the odds of the second."""
-        decision = self.log_posterior(scores) + self.decision.offsets
-        return decision[:, 1] - decision[:, 0] if decision.shape[1] == 2 else decision
-
     def least_probabilities(self, coverage: float, *, per_class: bool) -> FloatArray:
         """Return the logarithm of the probability from which on each class is in a prediction set.
 

@@ -41,7 +41,7 @@ from discernel.learn.training import (
 from discernel.model import Model
 from discernel.plan import parse_duration
 from discernel.rows.chunks import Chunk, errors_with_origin
-from discernel.rows.sources import Source
+from discernel.rows.sources import Source, is_in_chunks
 
 if TYPE_CHECKING:
     from discernel.learn.chunks import StreamLearner
@@ -242,7 +242,7 @@ class BaseKernelEstimator(BaseEstimator):
         run : FitRun
             The fit.
         """
-        if self._sums and isinstance(X, Source):
+        if self._is_summed(X):
             return self._stream_learner(run).fit(X)
         training = check_training(self, X, y, sample_weight, groups, **self._y_checks)
         target, *known = self._make_target(training, run.request)
@@ -285,12 +285,11 @@ class BaseKernelEstimator(BaseEstimator):
     ) -> tuple[Any, ...]:
         """Return rows, labels, weights and groups in memory, or a `Source` with all of them."""
         given = y, sample_weight, groups
-        if not self._sums:
-            return X, *given
-        if not (isinstance(X, Source) or is_dask(X)):
+        in_chunks = self._is_summed(X)
+        if not (in_chunks or (self._sums and is_dask(X))):
             return X, *given
         source = _open_source(X, *given)
-        if isinstance(X, Source) or bank.kind != "distributed":
+        if in_chunks or bank.kind != "distributed":
             return source, None, None, None
         from discernel.rows.dask import load_chunks
 
@@ -298,8 +297,11 @@ class BaseKernelEstimator(BaseEstimator):
 
     def _survey_rows(self, X: Any, run: FitRun) -> Any:
         """Return the survey of rows in chunks; None for rows in memory."""
-        in_chunks = self._sums and isinstance(X, Source)
-        return self._stream_learner(run).survey(X) if in_chunks else None
+        return self._stream_learner(run).survey(X) if self._is_summed(X) else None
+
+    def _is_summed(self, X: Any) -> bool:
+        """Return whether rows come in chunks, whose features are summed."""
+        return self._sums and isinstance(X, Source)
 
     def _stream_learner(self, run: FitRun, **options: Any) -> StreamLearner:
         """Return the learner of rows in chunks, whose modules are imported on first use."""
@@ -493,7 +495,7 @@ def by_chunks(method: Method) -> Method:
 
     @wraps(method)
     def either(self: Any, X: Any, *given: Any, **options: Any) -> Any:
-        if type(X) is np.ndarray or not (isinstance(X, Source) or is_dask(X)):
+        if type(X) is np.ndarray or not is_in_chunks(X):
             return in_memory(self, X, *given, **options)
         check_is_fitted(self, "model_")
         fitted = self.for_prediction()  # later fits must not change lazy results

@@ -262,7 +262,9 @@ class BaseKernelDiscriminant(
         return (self._n_features_out if method == "transform" else n_classes,), np.float64
 
     def _log_posterior(self, X: Any) -> FloatArray:
-        return np.asarray(self.model_.head.log_posterior(self.model_.scores(X)))
+        """Return log p(class | x) up to a constant of the row, of shape (n_rows, n_classes)."""
+        head, scores = self.model_.head, self.model_.scores(X)
+        return np.asarray(head.discriminant.log_likelihood(scores) + head.decision.log_priors)
 
     @by_chunks
     def decision_function(self, X: Any) -> FloatArray:
@@ -281,7 +283,8 @@ class BaseKernelDiscriminant(
             costs or a threshold set; it is predicted above 0. For more classes, log-posteriors
             up to a constant of each row, plus costs; the largest is predicted.
         """
-        return self.model_.head.decide(self.model_.scores(X))  # type: ignore[no-any-return]
+        decision: FloatArray = self._log_posterior(X) + self.model_.head.decision.offsets
+        return decision[:, 1] - decision[:, 0] if decision.shape[1] == 2 else decision
 
     @by_chunks
     def predict(self, X: Any) -> NDArray[Any]:
@@ -299,10 +302,9 @@ class BaseKernelDiscriminant(
             Labels.
         """
         model = self.model_
-        decision = model.head.decide(model.scores(X))
-        codes = (decision > 0).astype(np.intp) if decision.ndim == 1 else decision.argmax(axis=1)
+        decision = self._log_posterior(X) + model.head.decision.offsets
         assert model.classes is not None
-        return np.asarray(model.classes[codes])
+        return np.asarray(model.classes[decision.argmax(axis=1)])
 
     @by_chunks
     def predict_proba(self, X: Any) -> FloatArray:
@@ -394,15 +396,15 @@ class BaseKernelDiscriminant(
 
         Sets are made of probabilities, and do not depend on costs or thresholds.
         """
-        model, coverage = self.model_, check_coverage(coverage)
-        if model.head.expected is None:
+        head, coverage = self.model_.head, check_coverage(coverage)
+        if head.expected is None:
             raise InvalidInputError(
                 "Prediction sets need rows that were predicted without their labels. This model "
                 "has none: it was fitted with statistics='training', or has seen one class only. "
                 "Fit with statistics='loo' and rows of two classes."
             )
-        posterior = log_softmax(model.head.log_posterior(model.scores(X)), axis=1)
-        found = posterior >= model.head.least_probabilities(coverage, per_class=per_class)
+        posterior = log_softmax(self._log_posterior(X), axis=1)
+        found = posterior >= head.least_probabilities(coverage, per_class=per_class)
         if not allow_empty:
             empty = np.flatnonzero(~found.any(axis=1))
             found[empty, posterior[empty].argmax(axis=1)] = True

@@ -374,6 +374,11 @@ class Scorer:
     needed: NDArray[np.int64]
     scores: Computation
 
+    @property
+    def labels(self) -> list[Any] | None:
+        """The classes as a list; None for a model of numbers."""
+        return None
+
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the prediction for each row."""
         raise NotImplementedError
@@ -441,6 +446,11 @@ class ClassScorer(Scorer):
 
     classes: NDArray[Any]
     offsets: Floats
+
+    @property
+    def labels(self) -> list[Any]:
+        """The classes as a list."""
+        return list(self.classes.tolist())
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the label of each row."""

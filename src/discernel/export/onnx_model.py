@@ -146,7 +146,7 @@ def to_onnx(
         "discernel",
         _input_types(formula, len(columns), dtype),
         target_opset=_OPSETS if target_opset is None else target_opset,
-        options={id(found): {"zipmap": False}} if isinstance(formula, ClassScorer) else None,
+        options={id(found): {"zipmap": False}} if formula.labels is not None else None,
     )
     _describe(model, formula, columns)
     if X is not None:
@@ -157,8 +157,8 @@ def to_onnx(
 def _describe(model: Any, formula: Scorer, columns: Sequence[str]) -> None:
     """Add the names of columns and classes to the metadata of a graph."""
     metadata: dict[str, Any] = {"columns": list(columns)}
-    if isinstance(formula, ClassScorer):
-        metadata["classes"] = formula.classes.tolist()
+    if formula.labels is not None:
+        metadata["classes"] = formula.labels
     if _has_values(formula):
         names = [formula.names[column.position] for column in formula.columns]
         inputs = [each.name for each in model.graph.input]
@@ -220,7 +220,7 @@ def _check(model: Any, clf: Any, formula: Scorer, X: Any, dtype: str) -> None:
         cells = encoder.split_dates(X)
         rows = cells if _has_values(formula) else np.column_stack(list(cells.values()))
     *_, predicted = session.run(None, feeds(model, formula, rows))
-    if isinstance(formula, ClassScorer):
+    if formula.labels is not None:
         what, limit, far = "probabilities", "", np.abs(predicted - clf.predict_proba(X))
     else:
         expected = clf.predict(X).reshape(predicted.shape)

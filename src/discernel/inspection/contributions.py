@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import FloatArray, is_dask, n_rows
+from discernel.arrays import FloatArray, n_rows
 from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.inspection.explained import Explained, Scoring, column_groups
 from discernel.inspection.games import games_of
@@ -18,7 +18,7 @@ from discernel.model.importances import has_columns
 from discernel.model.parts import ScorePart
 from discernel.model.swaps import typical_rows
 from discernel.rows.reader import RowReader
-from discernel.rows.sources import Source
+from discernel.rows.sources import is_in_chunks
 
 #: Largest relative rounding error of a sum of contributions; more is reported as an error.
 _ROUNDING = 1e-6
@@ -115,7 +115,7 @@ def contributions(
     >>> bool(abs(total[:, 0] - clf.decision_function(X[1:3])).max() < 1e-9)
     True
     """
-    if isinstance(X, Source) or is_dask(X):
+    if is_in_chunks(X):
         raise InvalidInputError(
             "Rows to explain must be in memory. Got rows in chunks. Pass some of them as an "
             "array or a DataFrame."

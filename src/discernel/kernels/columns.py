@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from discernel.arrays import ROUNDING, SQUARED_ROUNDING, FloatArray, as_rows, is_frame, is_sparse
+from discernel.arrays import ROUNDING, SQUARED_ROUNDING, FloatArray, is_frame, is_sparse
 from discernel.exceptions import InvalidInputError
 
 #: Type names of missing cells of pandas, which may not be installed.
@@ -417,29 +417,3 @@ def _sparse_spreads(X: Any) -> FloatArray:
     is_rare = np.diff(X.indptr) < 0.5 * X.shape[0]
     spreads = np.where(is_rare, half_range, np.sqrt(variance))
     return np.asarray(np.where(variance <= SQUARED_ROUNDING * mean**2, 0.0, spreads))
-
-
-def divided_columns(X: Any, spreads: Sequence[float]) -> Any:
-    """Divide the columns of dense or CSR rows by spreads; columns of spread 0 become 0."""
-    by = np.asarray(spreads, dtype=np.float64)
-    return _multiplied(X, np.divide(1.0, by, out=np.zeros_like(by), where=by > 0), "spread")
-
-
-def scaled_columns(X: Any, scales: Sequence[float]) -> Any:
-    """Multiply the columns of dense or CSR rows by scales; drop columns of scale 0."""
-    by = np.asarray(scales, dtype=np.float64)
-    return _multiplied(X, by, "scale", np.flatnonzero(by))
-
-
-def _multiplied(
-    X: Any, by: FloatArray, what: str, kept: NDArray[np.intp] | slice = slice(None)
-) -> Any:
-    """Return the kept columns times their factors; raise an error for a wrong number of factors."""
-    X = as_rows(X)
-    if X.shape[1] != len(by):
-        raise InvalidInputError(
-            f"There must be one {what} per column, here {X.shape[1]}. Got {len(by)}."
-        )
-    if len(by[kept]) < len(by):
-        X, by = X[:, kept], by[kept]
-    return X.multiply(by).tocsr() if is_sparse(X) else X * by

@@ -1,8 +1,8 @@
-"""Increasing, piecewise linear functions of columns, and those that make columns normal."""
+"""Functions of columns: factors, piecewise linear curves, and those that make columns normal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from discernel.arrays import FloatArray
+from discernel.arrays import FloatArray, as_rows, is_sparse
 from discernel.exceptions import InvalidInputError
 
 #: Even steps of a curve to normal quantiles that have knots. With 5, 7 or 9, or one for every
@@ -19,6 +19,32 @@ from discernel.exceptions import InvalidInputError
 _KNOTS = 9
 #: Rows of hardly any weight have no infinite quantile.
 _LEAST_SHARE = 1e-12
+
+
+def divided_columns(X: Any, spreads: Sequence[float]) -> Any:
+    """Divide the columns of dense or CSR rows by spreads; columns of spread 0 become 0."""
+    by = np.asarray(spreads, dtype=np.float64)
+    return _multiplied(X, np.divide(1.0, by, out=np.zeros_like(by), where=by > 0), "spread")
+
+
+def scaled_columns(X: Any, scales: Sequence[float]) -> Any:
+    """Multiply the columns of dense or CSR rows by scales; drop columns of scale 0."""
+    by = np.asarray(scales, dtype=np.float64)
+    return _multiplied(X, by, "scale", np.flatnonzero(by))
+
+
+def _multiplied(
+    X: Any, by: FloatArray, what: str, kept: NDArray[np.intp] | slice = slice(None)
+) -> Any:
+    """Return the kept columns times their factors; raise an error for a wrong number of factors."""
+    X = as_rows(X)
+    if X.shape[1] != len(by):
+        raise InvalidInputError(
+            f"There must be one {what} per column, here {X.shape[1]}. Got {len(by)}."
+        )
+    if len(by[kept]) < len(by):
+        X, by = X[:, kept], by[kept]
+    return X.multiply(by).tocsr() if is_sparse(X) else X * by
 
 
 class _Pieces(NamedTuple):

@@ -22,13 +22,8 @@ from numpy.typing import NDArray
 from discernel.arrays import Buffers, Device, FloatArray, as_dense, as_rows, n_rows
 from discernel.arrays.loops import Factors
 from discernel.exceptions import InvalidInputError
-from discernel.kernels.columns import (
-    column_indices,
-    divided_columns,
-    scaled_columns,
-    take_columns,
-)
-from discernel.kernels.curves import Curves, curved_columns
+from discernel.kernels.columns import column_indices, take_columns
+from discernel.kernels.curves import Curves, curved_columns, divided_columns, scaled_columns
 
 #: Smallest exponent: exp(−690) is 1e-300. Smaller numbers would be denormal, which makes all later
 #: products and factorizations ten times slower.
@@ -74,8 +69,8 @@ class Seen(NamedTuple):
 class View:
     """Steps that select and scale the columns of rows before a kernel is computed.
 
-    A step is a name and its argument: take ``columns``, apply ``curves``, divide by ``spreads``,
-    multiply by ``scales`` or subtract an ``origin``.
+    A step is a name and its argument: take ``columns`` or a ``slice`` of them, apply ``curves``,
+    divide by ``spreads``, multiply by ``scales`` or subtract an ``origin``.
     """
 
     steps: tuple[tuple[str, Any], ...] = ()
@@ -94,14 +89,15 @@ class View:
     def take(self, columns: Any) -> View:
         """Return the view of some of these columns, selected as in `Kernel.on`."""
         # Before Python 3.12, slices are not hashable.
-        fixed = ("slice", *columns.__reduce__()[1]) if isinstance(columns, slice) else columns
-        return View((*self.steps, ("columns", fixed)))
+        sliced = isinstance(columns, slice)
+        step = ("slice", columns.__reduce__()[1]) if sliced else ("columns", columns)
+        return View((*self.steps, step))
 
     def bend(self, curves: Curves | None) -> View:
         """Return the view of curves of these columns, which are as they were given."""
         if curves is None:
             return self
-        if any(step != "columns" for step, _ in self.steps):
+        if any(step not in _SELECTIONS for step, _ in self.steps):
             raise InvalidInputError(
                 "Curves are for columns as they were given, before these are divided, scaled or "
                 f"shifted. Got the steps {[step for step, _ in self.steps]} before."
@@ -144,8 +140,8 @@ class View:
                 curved, curves = columns, by
                 continue
             factors = _STEPS[step](factors, by)
-            if step == "columns":
-                columns = _taken(columns, by)
+            if step in _SELECTIONS:
+                columns = _STEPS[step](columns, by)
             elif step == "scales":
                 columns = columns[:, np.flatnonzero(by)]
         if curves is not None and not np.array_equal(columns, curved):
@@ -156,8 +152,11 @@ class View:
 
 
 def _taken(X: Any, columns: Any) -> Any:
-    is_slice = isinstance(columns, tuple) and columns[:1] == ("slice",) and len(columns) == 4
-    return take_columns(X, column_indices(slice(*columns[1:]) if is_slice else columns, X))
+    return take_columns(X, column_indices(columns, X))
+
+
+def _sliced(X: Any, ends: tuple[Any, ...]) -> Any:
+    return _taken(X, slice(*ends))
 
 
 def _less_origin(X: Any, origin: tuple[float, ...]) -> Any:
@@ -170,8 +169,11 @@ def _less_origin(X: Any, origin: tuple[float, ...]) -> Any:
     return as_dense(X) - np.array(origin)
 
 
+#: The steps that select columns.
+_SELECTIONS = ("columns", "slice")
 _STEPS: dict[str, Callable[[Any, Any], Any]] = {
     "columns": _taken,
+    "slice": _sliced,
     "curves": curved_columns,
     "spreads": divided_columns,
     "scales": scaled_columns,

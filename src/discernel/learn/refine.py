@@ -18,7 +18,7 @@ from discernel.default import scaled_kernels
 from discernel.default.choose import clearly_better
 from discernel.default.menu import MENU, Menu
 from discernel.discriminant import row_losses
-from discernel.kernels.columns import divided_columns
+from discernel.kernels.curves import divided_columns
 from discernel.kernels.features import NystromMap
 from discernel.learn.labels import Positions
 from discernel.programs.lambdas import lambda_grid, search_lambda

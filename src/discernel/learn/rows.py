@@ -40,14 +40,13 @@ from discernel.learn.stages import FitRun
 from discernel.learn.training import TrainingRows
 from discernel.model import Facts, KeptRows, Model
 from discernel.model.importances import Importances, importances_of
+from discernel.plan import bank_of_folds
 from discernel.progress import phase
 from discernel.progress.deadline import must_stop_learning
 from discernel.targets import Target
 
 #: Weights and λ where nothing can be learned: of constant kernels, or of a single class.
 PRIOR_REQUEST = make_request(criterion="uniform", regularization=1.0)
-#: Of more rows, one weighted sum of kernels is faster to make from tiles than from stored matrices.
-_FEW_STORED = 400
 
 # ---- what is learned ---------------------------------------------------------------------------
 
@@ -93,11 +92,11 @@ class Learning:
         """The same learning, from some of the rows."""
 
         def bank_of(kernels: list[Kernel]) -> Bank:
-            near, run = _near(kernels, self.training.X, self.request), self.run
-            bank = _make_bank(
-                run, self.training.X, near, self.target, self.request, exact=True, stored=False
-            )
-            return bank[0]
+            X, request, stage = self.training.X, self.request, self.run.stage
+            assert stage is not None
+            kind = bank_of_folds(stage, n_rows(X), one_sum=request.leaves_choice)
+            near = _near(kernels, X, request)
+            return _make_bank(self.run, X, near, self.target, request, exact=kind)[0]
 
         known = (self.bank, self.weights, self.facts.learned.regularization, self.proposal)
         return Relearner(self.target, self.request, learn_part, *known, self.training.X, bank_of)
@@ -258,7 +257,9 @@ def learn_rows(
     near = _near(kernels, X, request)
     phase("looking at all rows")
     if varies:
-        bank, bank_name = _make_bank(run, X, near, target, request, chosen, exact=exact)
+        assert run.stage is not None
+        kind = run.stage.exact if exact else None
+        bank, bank_name = _make_bank(run, X, near, target, request, chosen, exact=kind)
     else:
         bank, bank_name = _prior_bank(near, target), "factored"
     phase("learning weights and λ")
@@ -334,19 +335,15 @@ def _make_bank(
     request: Request,
     chosen: Proposal | None = None,
     *,
-    exact: bool = False,
-    stored: bool = True,
+    exact: str | None = None,
 ) -> tuple[Bank, str]:
-    """Return the planned bank, or the exact one of its parts, and its name.
+    """Return the planned bank, or the exact one that is planned for a part of it, and its name.
 
-    One sum of kernels is enough for a proposal that was chosen with its weights. With ``stored``
-    False, matrices of many rows are not stored if one sum of them is all that is wanted.
+    One sum of kernels is enough for a proposal that was chosen with its weights.
     """
     stage, asked = run.stage, run.bank
     assert stage is not None
-    kind, rank = (stage.exact, None) if exact else (stage.kind, stage.rank)
-    if not stored and request.leaves_choice and kind == "dense" and n_rows(X) > _FEW_STORED:
-        kind = "tiled"
+    kind, rank = (exact, None) if exact else (stage.kind, stage.rank)
     normalization, weights = request.criterion.normalization, target.sample_weights
     if kind == "device":
         choice = asked._replace(kind="auto", rank=None) if exact else asked

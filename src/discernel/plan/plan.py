@@ -26,6 +26,9 @@ LEARNED_ON = 3_000
 FEW_ROWS, _FEW_ROWS_ON_DEVICE = 2000, 30_000
 #: Number of kernels from which their ranks are estimated.
 _MANY = 64
+#: With more rows, one weighted sum of kernels is faster to make from tiles than from stored
+#: matrices.
+_FEW_STORED = 400
 #: Reasons for banks chosen by bank="auto".
 _REASONS = {"dense": "all matrices fit into the cache", "factored": "kernels of low rank"}
 #: Share of the memory limit that a fit may use.
@@ -145,6 +148,21 @@ def _with_parts(problem: Problem, stage: Stage) -> Stage:
         rows = min(n, LEARNED_ON) if sums else n
         exact = _exact_kind(problem.kernels, problem.X, problem.cache_bytes, rows)
     return replace(stage, sums=sums, exact=exact)
+
+
+def bank_of_folds(stage: Stage, n: int, *, one_sum: bool) -> str:
+    """Return the exact bank from which kernels are learned again without each fold.
+
+    Parameters
+    ----------
+    stage : Stage
+        The stage of the fit.
+    n : int
+        The number of rows.
+    one_sum : bool
+        Whether one weighted sum of the kernels is all that is wanted.
+    """
+    return "tiled" if one_sum and stage.exact == "dense" and n > _FEW_STORED else stage.exact
 
 
 def _exact_kind(kernels: Sequence[Kernel], X: Any, cache_bytes: float, n: int) -> Kind:

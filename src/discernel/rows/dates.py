@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from datetime import UTC, date, datetime
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -125,8 +126,8 @@ def as_times(cells: NDArray[Any], format: str) -> NDArray[np.datetime64]:
     """
     if cells.dtype.kind == "M":
         return cells.astype("datetime64[us]")
-    texts = {cell: _parse(cell, format) for cell in cells if isinstance(cell, str)}
-    found = [texts[cell] if isinstance(cell, str) else _time(cell) for cell in cells]
+    parse = cache(partial(_parse, format=format))  # a text is parsed once
+    found = [parse(cell) if isinstance(cell, str) else _time(cell) for cell in cells]
     return np.array(found, dtype="datetime64[us]")
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import convert_rows, is_frame, is_sparse, memory_limit, n_rows
+from discernel.arrays import convert_rows, is_dask, is_frame, is_sparse, memory_limit, n_rows
 from discernel.exceptions import InvalidInputError, check_count
 from discernel.progress.deadline import is_late
 from discernel.rows.chunks import (
@@ -32,6 +32,11 @@ Result = TypeVar("Result")
 #: Limits of the size of a chunk, in bytes and as a fraction of the machine's memory.
 _CHUNK_BYTES, _CHUNK_SHARE = 2**25, 1 / 64
 _MOST_ROWS = 2**14
+
+
+def is_in_chunks(X: Any) -> bool:
+    """Whether rows come in chunks: from a `Source`, or from a Dask collection."""
+    return isinstance(X, Source) or is_dask(X)
 
 
 class Source(ABC):

@@ -25,6 +25,7 @@ from discernel.arrays import (
 from discernel.arrays.sample_weights import SampleWeights, weights_of
 from discernel.bank.grams import check_grams
 from discernel.exceptions import InvalidInputError, check_number, unknown_choice
+from discernel.kernels.columns import is_missing
 from discernel.papers.separability.criterion import (
     Scatter,
     closed_form,
@@ -131,9 +132,7 @@ class Labels:
 
 def _is_marked(label: Any, unlabelled: Any) -> bool:
     """Return whether a label marks an unlabelled row: the mark itself, None, NaN or NA."""
-    if label is None or type(label).__name__ in ("NAType", "NaTType"):
-        return True
-    if isinstance(label, float) and label != label:
+    if is_missing(label):
         return True
     return unlabelled is not None and not isinstance(label, str) and bool(label == unlabelled)
 
