@@ -17,6 +17,7 @@ from discernel.default.likelihood import learn_likelihood_metric
 from discernel.default.menu import Menu, menu_of
 from discernel.default.metric import Metric
 from discernel.default.ridge import Ridge
+from discernel.default.sources import Columns, SourceMenu, average_of
 from discernel.discriminant import row_losses
 from discernel.programs.lambdas import Rule, lambda_grid, search_lambda
 from discernel.programs.loo import ErrorPoint, minimize_error
@@ -62,7 +63,7 @@ class Sample:
         Where each row stands in the training set.
     folds : ndarray of shape (n_rows,)
         The fold of each row, from 0.
-    menu : Menu
+    menu : Menu or SourceMenu
         The kernels that suit the rows.
     quantiles : bool
         Whether the values of columns are normal quantiles.
@@ -73,7 +74,7 @@ class Sample:
     target: Target
     positions: Positions
     folds: Positions
-    menu: Menu
+    menu: Menu | SourceMenu
     quantiles: bool = False
 
     @property
@@ -130,11 +131,13 @@ def draw_sample(
     most: int,
     n_folds: int,
     rng: np.random.RandomState,
+    sources: Columns | None = None,
 ) -> Sample:
     """Return at most so many rows, and folds of them, with a share of every class.
 
-    Rows are in comparable units. Nothing depends on their order: they are sorted before any are
-    drawn. Folds are fewer where there are fewer rows. A group of rows is in one fold.
+    Rows are in comparable units, and their columns may be of several sources. Nothing depends on
+    the order of the rows: they are sorted before any are drawn. Folds are fewer where there are
+    fewer rows. A group of rows is in one fold.
     """
     groups = target.groups
     last = [] if groups is None else [groups.codes[:, None]]  # for rows that are the same
@@ -153,7 +156,7 @@ def draw_sample(
         target=target.part(positions),  # with the codes of all classes
         positions=positions,
         folds=deal(strata[chosen], n_folds, None if groups is None else groups.subset(positions)),
-        menu=menu_of(drawn),
+        menu=menu_of(drawn) if sources is None else SourceMenu(menu_of(drawn), sources),
     )
 
 
@@ -224,7 +227,7 @@ class CrossFit:
         def make(job: tuple[Metric, tuple[Positions, Positions], Any]) -> Ridge:
             metric, (outside, inside), stack = job
             scales, order = metric.of_strength(strength), np.concatenate([outside, inside])
-            rows, n = (sample.rows * scales)[:, scales > 0][order], len(outside)
+            rows, n = sample.menu.scaled(sample.rows, scales)[order], len(outside)
             if device is not None:
                 stack = sample.menu.matrices_on_device(rows, n, device)
             else:
@@ -241,11 +244,17 @@ class CrossFit:
         #: All that was tried.
         self.tried: list[Scored] = []
 
-    def predictor(self, weights: FloatArray) -> Callable[[float], FloatArray]:
-        """Return the function from λ to predictions for held-out rows, by fits to other folds."""
-        predictors = each(
-            lambda fold: partial(fold.predict, fold.combined(weights)), self.folds, self._device
-        )
+    def predictor(self, weights: Sequence[FloatArray]) -> Callable[[float], FloatArray]:
+        """Return the function from λ to predictions for held-out rows, by fits to other folds.
+
+        Weights are those of each fold.
+        """
+
+        def prepare(job: tuple[Ridge, FloatArray]) -> Callable[[float], FloatArray]:
+            fold, of_fold = job
+            return partial(fold.predict, fold.combined(of_fold))
+
+        predictors = each(prepare, list(zip(self.folds, weights, strict=True)), self._device)
 
         def at(regularization: float) -> FloatArray:
             parts = each(lambda predict: predict(regularization), predictors, self._device)
@@ -262,12 +271,15 @@ class CrossFit:
         weights: FloatArray,
         regularizations: Sequence[float],
         start: float | None = None,
+        by_fold: Sequence[FloatArray] | None = None,
     ) -> Scored:
         """Return weights with the best of some λ: from a start downhill, until the loss grows.
 
-        λ that are too small for the precision are passed over.
+        λ that are too small for the precision are passed over. Where weights depend on labels,
+        those of each fold may be given too.
         """
-        predicted_with, (truth, target) = self.predictor(weights), self.sample.held_out(self.rows)
+        predicted_with = self.predictor(by_fold or [weights] * len(self.folds))
+        truth, target = self.sample.held_out(self.rows)
         shares, found = target.row_weights.shares, dict[float, Scored]()
 
         def loss(regularization: float) -> float:
@@ -291,6 +303,33 @@ class CrossFit:
         position = middle if start is None else regularizations.index(start)
         return found[search_lambda(regularizations, loss, _RULE, position).regularization]
 
+    def constant_errors(self) -> FloatArray:
+        """Return the squared errors of the means of the other folds, for each row."""
+        weights, scores = self.sample.weights.values, self.sample.scores
+        found = np.empty(len(scores))
+        for outside, inside in self._divisions:
+            mean = np.average(scores[outside], axis=0, weights=weights[outside])
+            found[inside] = np.sum((scores[inside] - mean) ** 2, axis=1)
+        return found
+
+    def _inner_folds(self, fold: int) -> list[Ridge]:
+        """Return fits to the rows outside of a fold, with each of the other folds held out.
+
+        They know nothing of the labels in the fold, unlike fits with another fold held out. These
+        are enough for kernels of the same columns; the weights of 20 sources of noise knew the
+        labels of 100 rows from them, and claimed an accuracy of 59 %.
+        """
+        sample, outside = self.sample, self._divisions[fold][0]
+        rows, found = self.folds[fold], []
+        for other in np.setdiff1d(np.arange(sample.n_folds), fold):
+            is_held = sample.folds[outside] == other
+            order = np.concatenate([np.flatnonzero(~is_held), np.flatnonzero(is_held)])
+            stack = rows.part(order, int(np.sum(~is_held)))
+            chosen = outside[order]
+            known = sample.scores[chosen], sample.weights.values[chosen]
+            found.append(Ridge(stack, *known, self._device))
+        return found
+
     def learn_weights(
         self, start: Candidate, pull: float, without: int | None = None
     ) -> FloatArray:
@@ -299,8 +338,11 @@ class CrossFit:
         Down the squared error of the scores, which has a gradient that costs little, for the λ of
         the candidate; perhaps without the errors of a fold.
         """
-        folds = [fold for number, fold in enumerate(self.folds) if number != without]
-        counted = self.sample.weights
+        folds, counted = self.folds, self.sample.weights
+        if without is not None and self.sample.menu.n_sources > 1:
+            folds = self._inner_folds(without)
+        elif without is not None:
+            folds = [*folds[:without], *folds[without + 1 :]]
         n_numbers = counted.total * self.sample.scores.shape[1]
 
         def at(weights: FloatArray, regularization: float) -> ErrorPoint:
@@ -339,9 +381,13 @@ def each(
 
 
 def clearly_better(
-    first: FloatArray, second: FloatArray, shares: FloatArray, groups: Groups | None = None
+    first: FloatArray,
+    second: FloatArray,
+    shares: FloatArray,
+    groups: Groups | None = None,
+    n_errors: float = _CLEARLY,
 ) -> bool:
-    """Whether the first losses are less by more than a standard error of the difference.
+    """Whether the first losses are less by more than some standard errors of the difference.
 
     By more than that of few rows, whose standard errors are uncertain themselves. Losses are those
     of held-out rows, which count by their shares. Groups of rows vary together.
@@ -351,7 +397,7 @@ def clearly_better(
     parts, counted = shares * (gains - mean), shares
     if groups is not None:
         parts, counted = groups.sums(parts), groups.sums(shares)
-    clearly = _CLEARLY * (1.0 + _FEW_ROWS / effective_number(counted))
+    clearly = n_errors * (1.0 + _FEW_ROWS / effective_number(counted))
     return mean > clearly * float(np.sqrt(parts @ parts))
 
 
@@ -517,6 +563,8 @@ def choose(
     best = ranking[0].candidate
     fit = make(metrics, best.strength, dtype=np.float64)
     ranking[0] = fit.best(best.name, best.weights, (best.regularization,))
+    if sample.menu.n_sources > 1:
+        ranking = [*_useful_sources(fit, ranking[0], lambdas, without), *ranking]
     candidates = [scored.candidate for scored in ranking]
     if not must_stop_learning():
         learned = _learn_weights(fit, ranking[0], pull, lambdas, without if is_whole else [])
@@ -531,19 +579,66 @@ def choose(
     return Selection(candidates, without, by_likelihood)
 
 
+def _useful_sources(
+    fit: CrossFit, start: Scored, lambdas: Sequence[float], without: list[Candidate]
+) -> list[Scored]:
+    """Return the average of the sources that alone predict better than a constant, if not of all.
+
+    Better must be better than the best of so many sources of noise. With the largest λ, a weak
+    source is told from noise by the direction of its predictions, whatever their size. An empty
+    list if all are useful or none, or if the others are clearly better with the rest. The choice
+    without a fold, by the other rows, replaces the weights in the candidate ``without`` it.
+    """
+    best, sample, n = start.candidate, fit.sample, fit.sample.menu.n_kernels
+    shares, groups = sample.weights.shares, sample.target.groups
+    constant, errors = fit.constant_errors(), []
+    for source in range(n):
+        predicted = fit.predictor([average_of(source == np.arange(n))] * sample.n_folds)
+        errors.append(np.sum((predicted(max(_LAMBDAS)) - sample.scores) ** 2, axis=1))
+    clearly = max(_CLEARLY, float(np.sqrt(2.0 * np.log(n))))
+
+    def average(shares: FloatArray) -> FloatArray:
+        of_row = shares / shares.sum()
+        return average_of([clearly_better(e, constant, of_row, groups, clearly) for e in errors])
+
+    by_fold = [
+        average(np.where(sample.folds == fold, 0.0, shares)) for fold in range(sample.n_folds)
+    ]
+    whole = average(shares)
+    if np.all(whole == best.weights):
+        return []
+    found = fit.best("sources", whole, lambdas, best.regularization, by_fold)
+    if clearly_better(start.losses, found.losses, shares, groups):
+        return []
+    for fold, one in enumerate(without):
+        if one.strength == best.strength:
+            without[fold] = replace(one, weights=by_fold[fold])
+    return [found]
+
+
 def _learn_weights(
     fit: CrossFit, start: Scored, pull: float, lambdas: Sequence[float], without: list[Candidate]
 ) -> Scored:
     """Return learned weights from a start; if they are better, learn them without each fold too.
 
-    The latter replace the weights in the candidates ``without`` each fold, if there are any.
+    The latter replace the weights in the candidates ``without`` each fold, if there are any. The
+    weights of sources, which have less in common than kernels of the same columns, would look good
+    by chance: there, those without each fold predict the rows of the fold.
     """
-    best = start.candidate
-    found = fit.best("weights", fit.learn_weights(best, pull), lambdas, best.regularization)
-    sample = fit.sample
+    best, sample, by_fold = start.candidate, fit.sample, None
+
+    def learn_without(fold: int) -> FloatArray:
+        own = without[fold] if without else best
+        like = replace(best, weights=own.weights) if own.strength == best.strength else best
+        return fit.learn_weights(like, pull, without=fold)
+
+    if sample.menu.n_sources > 1:
+        by_fold = [learn_without(fold) for fold in range(sample.n_folds)]
+    learned = fit.learn_weights(best, pull)
+    found = fit.best("weights", learned, lambdas, best.regularization, by_fold)
     if clearly_better(found.losses, start.losses, sample.weights.shares, sample.target.groups):
         for fold, one in enumerate(without):
-            weights = fit.learn_weights(best, pull, without=fold)
+            weights = learn_without(fold) if by_fold is None else by_fold[fold]
             like = found.candidate if one.strength == best.strength else one
             without[fold] = replace(like, weights=weights)
     return found
@@ -587,11 +682,12 @@ def _try_likelihood(
     """Return fits with a metric by likelihood for each fold, and the metrics.
 
     None if on the first fold they are not clearly better than the best so far, if there is no time,
-    or if there are no two columns or classes to tell apart there.
+    if there are several sources, or no two columns or classes to tell apart there.
     """
     rows = np.flatnonzero(sample.folds == 0)
     truth, target = sample.held_out(rows)
-    if must_stop_learning() or sample.rows.shape[1] < 2 or not target.scores.shape[1]:
+    is_table = sample.menu.n_sources == 1 and sample.rows.shape[1] > 1
+    if must_stop_learning() or not is_table or not target.scores.shape[1]:
         return None
     known, weights = best.candidate, uniform(sample.menu.n_kernels)
 

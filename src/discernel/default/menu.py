@@ -19,7 +19,8 @@ from discernel.arrays import (
     squared_distances,
     typical_row,
 )
-from discernel.kernels import RBF, Kernel, Laplace, Linear
+from discernel.kernels import RBF, Kernel, Laplace, Linear, Standardized
+from discernel.kernels.curves import Curves
 from discernel.kernels.distance import median_distance
 from discernel.kernels.evaluate import KernelSet
 
@@ -52,6 +53,25 @@ class Menu:
     def n_kernels(self) -> int:
         """The number of kernels; the last is linear."""
         return len(self.gaussian) + len(self.laplace) + 1
+
+    @property
+    def n_sources(self) -> int:
+        """The number of sources of the rows; see `SourceMenu`."""
+        return 1
+
+    def scaled(self, rows: FloatArray, scales: FloatArray) -> FloatArray:
+        """Return rows times scales, as `matrices` takes them."""
+        return np.asarray((rows * scales)[:, scales > 0])
+
+    def standardized(
+        self, rows: FloatArray, divisors: Sequence[float], curves: Curves | None
+    ) -> list[Kernel]:
+        """Return the kernels on columns, or curves of them, divided by numbers.
+
+        Median distances are those of ``rows``, which are divided already. A divisor of 0 leaves a
+        column out.
+        """
+        return [Standardized(kernel, tuple(divisors), curves) for kernel in self.kernels(rows)]
 
     def kernels(self, rows: FloatArray) -> list[Kernel]:
         """Return the kernels, with the median distances of some rows in comparable units."""

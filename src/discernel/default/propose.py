@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -25,8 +25,9 @@ from discernel.default.choose import (
 )
 from discernel.default.menu import MENU, Menu
 from discernel.default.metric import Metric, learn_metric
+from discernel.default.sources import Columns, SourceMenu
 from discernel.discriminant import row_losses
-from discernel.kernels import Kernel, Standardized
+from discernel.kernels import Kernel
 from discernel.kernels.curves import Curves, divided_columns, quantile_curves
 from discernel.programs.lambdas import find_limit, lambda_grid, search_lambda
 from discernel.programs.solution import Candidate, LearnedKernel, Progress, Status
@@ -138,6 +139,7 @@ class Proposal:
         rows, part = comparable_rows(X[outside], self.spreads, self.curves), target.subset(outside)
         rng = np.random.RandomState(0)
         drawn = draw_sample(rows, part, most=_MOST_FOR_METRIC, n_folds=1, rng=rng)
+        drawn = replace(drawn, menu=self.sample.menu)
         with one_blas_thread():  # as in the choice
             return self.learn_metric((drawn, np.arange(len(drawn.rows))))
 
@@ -202,6 +204,7 @@ def propose_kernels(
     random_state: Any = None,
     device: Device | None = None,
     groups: Positions | None = None,
+    sources: Columns | None = None,
 ) -> Proposal:
     """Return the kernels that predict held-out rows best.
 
@@ -224,9 +227,11 @@ def propose_kernels(
     groups : ndarray of shape (n_columns,), optional
         Columns with the same number, the codes of a category, have one scale in a metric by
         likelihood; by default each has its own.
+    sources : dict of str to ndarray of int, optional
+        The columns of each source; by default there is one source, of all columns.
     """
-    hurries = must_stop_learning()
-    samples = _draw_samples(divided_columns(X, spreads), target, random_state, hurries)
+    hurries, rows = must_stop_learning(), divided_columns(X, spreads)
+    samples = _draw_samples(rows, target, random_state, hurries, sources)
     curves, columns, given = None, None, (X, spreads, target, samples)
     if not hurries:
         samples, curves, columns = _try_quantiles(*given, regularization, device)
@@ -316,16 +321,21 @@ def _fold_jobs(sample: Sample) -> list[Job]:
 
 
 def _draw_samples(
-    rows: FloatArray, target: Target, random_state: Any, hurries: bool
+    rows: FloatArray,
+    target: Target,
+    random_state: Any,
+    hurries: bool,
+    sources: Columns | None = None,
 ) -> list[Sample]:
     """Return the sample that kernels are chosen on, and that which the metric is learned on."""
     n, rng = len(rows), check_random_state(0 if random_state is None else random_state)
     most = max(FIRST_ROWS if hurries else rows_to_choose_on(n), 3 * target.scores.shape[1])
-    sample = draw_sample(rows, target, most=most, n_folds=_FOLDS, rng=rng)
+    drawn = partial(draw_sample, rows, target, rng=rng, sources=sources)
+    sample = drawn(most=most, n_folds=_FOLDS)
     if len(sample.rows) == n or hurries:
         return [sample, sample]
     most = max(_MOST_FOR_METRIC, most)
-    return [sample, draw_sample(rows, target, most=most, n_folds=1, rng=rng)]
+    return [sample, drawn(most=most, n_folds=1)]
 
 
 def rows_to_choose_on(n_rows: int) -> int:
@@ -355,7 +365,7 @@ def scaled_kernels(
     scales: FloatArray,
     spreads: tuple[float, ...],
     rows: FloatArray,
-    menu: Menu = MENU,
+    menu: Menu | SourceMenu = MENU,
     curves: Curves | None = None,
 ) -> list[Kernel]:
     """Return the kernels of a menu on columns, or curves of them, over spreads, times scales.
@@ -363,17 +373,19 @@ def scaled_kernels(
     A spread of 0 leaves a column out. Median distances are those of `comparable_rows`.
     """
     divisors = np.divide(spreads, scales, out=np.zeros(len(scales)), where=scales > 0)
-    kept = tuple(divisors.tolist())
-    return [Standardized(kernel, kept, curves) for kernel in menu.kernels(rows * scales)]
+    return menu.standardized(rows * scales, divisors.tolist(), curves)
 
 
-def menu_kernels(X: FloatArray, spreads: tuple[float, ...]) -> list[Kernel]:
+def menu_kernels(
+    X: FloatArray, spreads: tuple[float, ...], sources: Columns | None = None
+) -> list[Kernel]:
     """Return the kernels of the menu without a metric, to forecast the cost of the default.
 
     Their widths, which do not change the cost, are those of a few rows.
     """
     rows = divided_columns(draw_rows(X, _FEW_ROWS), spreads)
-    return scaled_kernels(np.ones(rows.shape[1]), spreads, rows)
+    menu = MENU if sources is None else SourceMenu(MENU, sources)
+    return scaled_kernels(np.ones(rows.shape[1]), spreads, rows, menu)
 
 
 def kept_weights(weights: FloatArray, bank: Bank) -> FloatArray:

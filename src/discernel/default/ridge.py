@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from discernel.arrays import Cholesky, Device, DeviceFactor, FloatArray, as_host
 from discernel.arrays.groups import Groups
@@ -53,6 +53,13 @@ class Ridge:
         traces = (as_host(self._flat[:, : n * n : n + 1]) - 2.0 * means) @ fitted
         traces += fitted.sum() * self._total_mean
         self._units = np.divide(1.0, traces, out=np.zeros_like(traces), where=traces > 0)
+
+    def part(self, rows: NDArray[np.intp], n_fitted: int) -> Any:
+        """Return the stack of some of the fitted rows, to the first of them."""
+        xp, device = self.xp, self._device
+        where = {} if device is None else {"device": device.where}
+        by_row = xp.take(self.stack, xp.asarray(rows, **where), axis=1)
+        return xp.take(by_row, xp.asarray(rows[:n_fitted], **where), axis=2)
 
     def combined(self, weights: FloatArray) -> Any:
         """Return the centred sum of normalised kernels, its columns times the roots of ω."""

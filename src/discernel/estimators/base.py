@@ -27,8 +27,8 @@ from discernel.arrays import (
     on_host,
 )
 from discernel.bank import BankChoice
-from discernel.exceptions import InvalidInputError, check_number, is_word
-from discernel.kernels.make import get_settings, with_settings
+from discernel.exceptions import InvalidInputError, check_number
+from discernel.kernels.make import get_settings, learns_scales, with_settings
 from discernel.learn import Request, make_request
 from discernel.learn.rows import Learning, learn_rows, rows_vary
 from discernel.learn.stages import FitRun
@@ -397,7 +397,7 @@ class BaseKernelEstimator(BaseEstimator):
         tags.input_tags.sparse = take_sparse(candidates)
         # Not `categorical`: scikit-learn's checks would then convert all numbers to codes.
         # Histogram gradient boosting, which takes categories too, does not set this tag either.
-        tags.input_tags.allow_nan = tags.input_tags.string = is_word(candidates, "auto")
+        tags.input_tags.allow_nan = tags.input_tags.string = learns_scales(candidates)
         return tags
 
     def to_cpu(self) -> Self:

@@ -512,7 +512,7 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
 
     Parameters
     ----------
-    kernels : "auto", "precomputed", kernel, list of kernels or dict of names to kernels
+    kernels : "auto", "precomputed", kernel, list of kernels, or dict of names to kernels or columns
         The candidate kernels. ``"auto"`` stands for eleven Gaussian and Laplace kernels around the
         median distance and a linear kernel, on columns divided by their spread and multiplied by
         learned scales; for sparse rows, nine Gaussian kernels and a linear one without learned
@@ -520,7 +520,10 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         expects a stack of kernel matrices as X, with the kernels on the last axis. Lists and
         dictionaries contain kernels of `discernel.kernels`, names of scikit-learn pairwise
         kernels, scikit-learn Gaussian process kernels or callables, and use the columns unscaled;
-        ``kernel.on(columns)`` restricts a kernel to one data source.
+        ``kernel.on(columns)`` restricts a kernel to one data source. A dictionary of names to
+        columns, such as ``{"scan": slice(0, 50), "clinic": ["age", "bmi"]}``, makes one kernel of
+        each source, the average of those of ``"auto"`` on its columns, and one of all sources
+        together; the criterion ``"auto"`` leaves out sources that do not help.
     criterion : str or object, default="auto"
         The criterion that determines the weights. ``"auto"`` selects the candidate that predicts
         held-out rows best: for given kernels the plain average, the best single kernel,

@@ -15,6 +15,7 @@ from discernel.inspection.explained import Explained
 from discernel.inspection.source_weights import kernel_sources, sum_by
 from discernel.inspection.sources import source_importances
 from discernel.kernels import RBF, Laplace, Linear, as_kernels, kernel_names
+from discernel.kernels.make import are_sources
 from discernel.model import Model
 from discernel.show.facts import ExpectedFacts, ImportanceFacts, ModelFacts, Origin, SourceFacts
 from discernel.show.notebook import notebook_html
@@ -155,9 +156,12 @@ def given_names(learner: Any) -> list[str]:
 
     They contain widths such as "2*median" instead of resolved numbers.
     """
+    candidates = learner._candidates()
+    if are_sources(candidates):
+        return [str(name) for name in candidates]
     if hasattr(learner, "metric_"):
         # The kernels that replace "auto".
         gaussian = [RBF(width=f"{factor:g}*median") for factor in MENU.gaussian]
         laplace = [Laplace(width=f"{factor:g}*median") for factor in MENU.laplace]
         return kernel_names([*gaussian, *laplace, Linear()])
-    return kernel_names(as_kernels(learner._candidates()))
+    return kernel_names(as_kernels(candidates))

@@ -171,7 +171,7 @@ def as_kernels(kernels: Any, *, n_precomputed: int = 1) -> list[Kernel]:
     ----------
     kernels : "auto", "precomputed", kernel, sequence of kernels, or mapping of name to kernel
         ``"auto"`` is a ladder of nine Gaussian kernels around the median distance, plus linear,
-        each column divided by its spread.
+        each column divided by its spread. So is a mapping of names to columns; see `are_sources`.
     n_precomputed : int, default=1
         Number of matrices in a ``"precomputed"`` stack.
 
@@ -181,9 +181,9 @@ def as_kernels(kernels: Any, *, n_precomputed: int = 1) -> list[Kernel]:
     [Linear(), RBF(width='median')]
     """
     found: list[Kernel]
+    if learns_scales(kernels):
+        return [Standardized(kernel) for kernel in (*rbf_ladder(), Linear())]
     if isinstance(kernels, str):
-        if kernels == "auto":
-            return [Standardized(kernel) for kernel in (*rbf_ladder(), Linear())]
         if kernels == "precomputed":
             return [Precomputed(i) for i in range(n_precomputed)]
         found = [as_kernel(kernels)]
@@ -199,6 +199,29 @@ def as_kernels(kernels: Any, *, n_precomputed: int = 1) -> list[Kernel]:
             "one kernel, for example [RBF(width='median')], or 'auto'."
         )
     return found
+
+
+def are_sources(kernels: Any) -> bool:
+    """Whether the parameter ``kernels`` of an estimator maps names of sources to their columns.
+
+    Columns are lists or arrays of positions or names, masks, or slices. A single name of a column
+    must be in a list, because a string is the name of a kernel.
+    """
+    if not isinstance(kernels, Mapping):
+        return False
+    are_columns = [isinstance(each, (list, tuple, slice, np.ndarray)) for each in kernels.values()]
+    if any(are_columns) and not all(are_columns):
+        raise InvalidInputError(
+            "The values of kernels must all be kernels, or all columns. Got both: "
+            f"{list(kernels.values())!r}. For columns, make kernels with "
+            "discernel.views.source_kernels, and add the others to its result."
+        )
+    return bool(are_columns) and all(are_columns)
+
+
+def learns_scales(kernels: Any) -> bool:
+    """Whether kernels are those of the default, on all columns or on those of each source."""
+    return is_word(kernels, "auto") or are_sources(kernels)
 
 
 def resolve_kernels(kernels: Sequence[Kernel], X: Any, frame: Any | None = None) -> list[Kernel]:
@@ -252,7 +275,7 @@ def get_settings(kernels: Any) -> dict[str, Any]:
     As in scikit-learn's parameter searches, names start with the position of a kernel in a list,
     as in ``0__width``, or with its key in a dictionary. Anything else has no settings.
     """
-    items = _items(kernels)
+    items = None if are_sources(kernels) else _items(kernels)
     if items is None:
         kernel = _as_kernel(kernels)
         return {} if kernel is None else kernel.settings
@@ -302,7 +325,7 @@ def _items(kernels: Any) -> dict[str, Any] | None:
 
 def _as_kernel(kernel: Any) -> Kernel | None:
     """Convert to one kernel, or return None if that is not possible."""
-    if is_word(kernel, "auto") or is_word(kernel, "precomputed"):
+    if learns_scales(kernel) or is_word(kernel, "precomputed"):
         return None
     try:
         return as_kernel(kernel)

@@ -26,8 +26,8 @@ from discernel.exceptions import (
     InvalidInputError,
     LongFitWarning,
     caller_stacklevel,
-    is_word,
 )
+from discernel.kernels.make import learns_scales
 from discernel.learn.request import Request
 from discernel.learn.training import TrainingRows
 from discernel.model import Model
@@ -121,7 +121,7 @@ class FitRun:
     ) -> None:
         self.request: Request = estimator._request()
         self.bank, self.device = read_choice(estimator.bank), device
-        self.tables = is_word(estimator._candidates(), "auto")
+        self.tables = learns_scales(estimator._candidates())
         self.survey: Any = None
         self.problem: Problem | None = None
         self.stage: Stage | None = None
@@ -194,7 +194,7 @@ class FitRun:
         trusted = all(kernel.trusted and not kernel.precomputed for kernel in kernels)
         approximable = estimator._approximable and trusted
         return Problem(
-            menu_kernels(X, kernels[0].spreads) if chooses else kernels,  # type: ignore[attr-defined]
+            menu_kernels(X, kernels[0].spreads, training.sources) if chooses else kernels,  # type: ignore[attr-defined]
             X,
             n_rows,
             chooses,
@@ -236,6 +236,7 @@ class FitRun:
                     random_state=request.random_state,
                     device=self.device,
                     groups=None if encoder is None else encoder.scale_groups,
+                    sources=training.sources,
                 )
             if learns and not active_deadline().cut.is_set():
                 self._proposals[n_rows] = found

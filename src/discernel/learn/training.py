@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,7 +21,14 @@ from discernel.discriminant import class_factors
 from discernel.exceptions import InvalidInputError, is_word
 from discernel.kernels import Linear, Standardized, as_kernels, kernel_names
 from discernel.kernels.base import Known
-from discernel.kernels.columns import Table, column_quantiles, is_missing
+from discernel.kernels.columns import (
+    Table,
+    column_indices,
+    column_quantiles,
+    describe_columns,
+    is_missing,
+)
+from discernel.kernels.make import are_sources, learns_scales
 from discernel.model import KeptRows
 from discernel.rows.cells import ColumnFacts, as_table, is_plain
 from discernel.rows.encoder import TableEncoder, has_row_numbers
@@ -36,6 +43,9 @@ from discernel.rows.reader import (
     stack_matrices,
 )
 from discernel.targets import ClassTarget, labels_without_weight, refuse_words
+
+#: The name of all sources as one.
+_TOGETHER = "all sources"
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +71,8 @@ class TrainingRows:
         Labels that only rows of weight 0 have; None if there are none.
     proposes : bool
         Whether the default kernels are chosen for these rows, which are dense numbers.
+    sources : dict of str to ndarray of int, or None
+        The columns of each source, if the default kernels are chosen for several.
     """
 
     X: Any
@@ -71,6 +83,7 @@ class TrainingRows:
     places: NDArray[np.intp] | None = None
     absent: NDArray[Any] | None = None
     proposes: bool = False
+    sources: dict[str, NDArray[np.intp]] | None = None
 
     def among_given(self, target: ClassTarget, class_weight: Any) -> ClassTarget:
         """Return a target with all given classes and with class weights.
@@ -221,11 +234,11 @@ def _check(
     **options: Any,
 ) -> TrainingRows:
     """Return checked rows and target, without sample weights."""
-    X = on_host(X)
+    X = frame = on_host(X)
     if y is None:
         raise InvalidInputError(f"{name} requires y to be passed, but the target y is None")
     # The default kernels take categories, text and missing cells.
-    given, tables = X, is_word(candidates, "auto")
+    given, tables = X, learns_scales(candidates)
     if is_word(candidates, "precomputed"):
         X = stack_matrices(X)
     else:
@@ -249,7 +262,9 @@ def _check(
         if not kernels[0].precomputed:
             check_range(X, given)
             X = _copy_if_shared(X, given) if keep else X
-    proposes = tables and isinstance(X, np.ndarray)
+    proposes, sources = tables and isinstance(X, np.ndarray), None
+    if are_sources(candidates):
+        sources = _source_columns(candidates, frame, X, reader.encoder)
     if proposes:
         # For the spreads of the columns; the kernels are proposed later.
         reader = replace(reader, kernels=[Standardized(Linear())])
@@ -257,7 +272,34 @@ def _check(
             reader = replace(reader, medians=column_quantiles(X, (0.5,))[0])
     y = _check_y(y, estimator=name, **options)
     check_consistent_length(X, y)
-    return TrainingRows(X, y, _resolved(reader, X, given, known), proposes=proposes)
+    return TrainingRows(
+        X, y, _resolved(reader, X, given, known), proposes=proposes, sources=sources
+    )
+
+
+def _source_columns(
+    sources: Mapping[str, Any], frame: Any, X: Any, encoder: TableEncoder | None
+) -> dict[str, NDArray[np.intp]]:
+    """Return the columns of each source among the encoded ones, or raise a clear error."""
+    if not isinstance(X, np.ndarray):
+        raise InvalidInputError(
+            "Sources given by their columns must be dense. Got sparse rows. Convert them by "
+            "X.toarray(), or give kernels, such as {'name': RBF().on(columns)}."
+        )
+    frame, found = as_table(frame) if encoder is not None else frame, {}
+    frame = frame if hasattr(frame, "shape") else X
+    for name, columns in sources.items():
+        chosen = column_indices(columns, frame)
+        encoded = chosen if encoder is None else np.flatnonzero(np.isin(encoder.source, chosen))
+        if not len(encoded):
+            raise InvalidInputError(
+                f"Every source must have a column that can be used. Got {name!r} with the columns "
+                f"{describe_columns(columns)}, which are all left out. Leave the source out."
+            )
+        found[str(name)] = encoded
+    if len(found) > 1:
+        found[_TOGETHER] = np.unique(np.concatenate(list(found.values())))
+    return found
 
 
 def _resolved(reader: RowReader, X: Any, frame: Any, known: Known) -> RowReader:

@@ -252,7 +252,7 @@ class Candidate:
     ----------
     name : str
         The method that found the weights. ``"likelihood"``: equal weights, with column scales by
-        marginal likelihood.
+        marginal likelihood. ``"sources"``: equal weights of the useful sources.
     weights : ndarray of shape (n_kernels,)
         The weights.
     regularization : float

@@ -17,6 +17,7 @@ _CONTROL = re.compile(
 _CANDIDATES = {
     "average": "equal weights",
     "likelihood": "equal weights",
+    "sources": "equal weights of useful sources",
     "weights": "learned weights",
     "single": "best single kernel",
     "loo": "weights by leave-one-out",
