@@ -1,7 +1,9 @@
-"""What the guide says of rows that lack a source is what was measured."""
+"""What the guide says of sources is what was measured."""
 
 import json
 from pathlib import Path
+
+import numpy as np
 
 ROOT = Path(__file__).parents[2]
 METHODS = ("WhereKnown", "mean of cells", "rows dropped, mean of cells", "nothing missing")
@@ -14,3 +16,20 @@ def test_the_guide_quotes_the_record() -> None:
     for pattern, words in (("one view", "one view,"), ("every view", "each view,")):
         numbers = [measured[f"{pattern} lacking: {method}"] for method in METHODS]
         assert f"| {words} in three of ten rows | {' | '.join(numbers)} |" in guide
+
+
+def test_the_guide_quotes_the_record_of_sources() -> None:
+    record = json.loads((ROOT / "benchmarks/records/sources.json").read_text())["results"]
+    guide = (ROOT / "docs/sources.md").read_text(encoding="utf-8")
+    for task, found in record.items():
+        alone = [each for name, each in found.items() if name.startswith("only")]
+        best = max(alone, key=lambda each: np.mean(each["accuracy"]))
+        order = [*(found[name] for name in ("sources", "average", "rkda")), best]
+        cells = [
+            f"{np.mean(each['accuracy']):.1f} ({np.mean(each['log_loss']):.3f})"
+            for each in [*order, found["one table"]]
+        ]
+        assert f"| {task} | {' | '.join(cells)} |" in guide
+    tasks = [record[f"{name} and noise"] for name in ("breast cancer", "digits")]
+    first, second = (f"{np.mean(each['sources']['noise']):.1f}" for each in tasks)
+    assert f"have {first} and {second} % of the weight" in guide

@@ -593,7 +593,7 @@ def _useful_sources(
     shares, groups = sample.weights.shares, sample.target.groups
     constant, errors = fit.constant_errors(), []
     for source in range(n):
-        predicted = fit.predictor([average_of(source == np.arange(n))] * sample.n_folds)
+        predicted = fit.predictor([average_of(np.arange(n) == source)] * sample.n_folds)
         errors.append(np.sum((predicted(max(_LAMBDAS)) - sample.scores) ** 2, axis=1))
     clearly = max(_CLEARLY, float(np.sqrt(2.0 * np.log(n))))
 

@@ -17,6 +17,7 @@ from discernel.bank.sums import Labelled, SummedSystem, SumPass
 from discernel.default import scaled_kernels
 from discernel.default.choose import clearly_better
 from discernel.default.menu import MENU, Menu
+from discernel.default.sources import SourceMenu
 from discernel.discriminant import row_losses
 from discernel.kernels.curves import divided_columns
 from discernel.kernels.features import NystromMap
@@ -79,7 +80,7 @@ def refine_metric(
     scales: FloatArray,
     start: FloatArray,
     device: Device | None = None,
-    menu: Menu = MENU,
+    menu: Menu | SourceMenu = MENU,
 ) -> FloatArray | None:
     """Return refined column scales; None unless their held-out loss is clearly smaller.
 
@@ -100,7 +101,7 @@ def refine_metric(
         hardly increases small ones.
     device : Device, optional
         The device for products of features; by default the CPU.
-    menu : Menu
+    menu : Menu or SourceMenu
         The default kernels.
     """
     weighted = held.sample_weights
@@ -135,7 +136,7 @@ def _round(
     weights: FloatArray,
     scales: FloatArray,
     device: Device | None,
-    menu: Menu = MENU,
+    menu: Menu | SourceMenu = MENU,
 ) -> Refined:
     """Fit with some column scales; return held-out losses and squared gradients by column."""
     n = fitted.n_samples
