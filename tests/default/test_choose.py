@@ -90,7 +90,7 @@ def test_candidates_say_what_they_cost(few, candidates):
     sample, metrics = few
     for found in candidates:
         fit = CrossFit(sample, metrics, found.strength, dtype=np.float64)
-        predicted = fit.predictor(found.weights)(found.regularization)
+        predicted = fit.predictor([found.weights] * len(fit.folds))(found.regularization)
         losses, right = row_losses(predicted, sample.scores, sample.target)
         np.testing.assert_allclose(losses_of(few, found), losses)
         assert found.error == pytest.approx(sample.weights.shares @ losses, rel=1e-3)
@@ -107,7 +107,9 @@ def test_losses_and_accuracies_are_means_by_the_weights_of_rows():
     weights = given[sample.positions]
     assert found.error == pytest.approx(np.average(losses, weights=weights))
     assert abs(found.error - losses.mean()) > 1e-3
-    _, right = row_losses(fit.predictor(EQUAL)(0.1), sample.scores, sample.target)
+    _, right = row_losses(
+        fit.predictor([EQUAL] * len(fit.folds))(0.1), sample.scores, sample.target
+    )
     assert found.accuracy == pytest.approx(np.average(right, weights=weights))
 
 
@@ -234,7 +236,8 @@ def test_folds_use_the_metric_of_their_own(few):
     sample, metrics = few
     other = [*metrics[:-1], Metric(metrics[-1].scales[::-1].copy())]
     first, second = (
-        CrossFit(sample, given, 1.0).predictor(EQUAL)(1e-2) for given in (metrics, other)
+        CrossFit(sample, given, 1.0).predictor([EQUAL] * sample.n_folds)(1e-2)
+        for given in (metrics, other)
     )
     last = sample.folds == sample.n_folds - 1
     np.testing.assert_array_equal(first[~last], second[~last])
@@ -251,6 +254,6 @@ def test_other_targets_are_chosen_by_squared_errors(kind):
     for found in choose(sample, metrics, pull=5.0).candidates:
         assert found.accuracy is None
         fit = CrossFit(sample, metrics, found.strength, dtype=np.float64)
-        predicted = fit.predictor(found.weights)(found.regularization)
+        predicted = fit.predictor([found.weights] * len(fit.folds))(found.regularization)
         expected = np.mean((predicted - sample.scores) ** 2, axis=1)
         assert found.error == pytest.approx(expected.mean(), rel=1e-3)

@@ -46,7 +46,7 @@ def test_with_one_kernel_every_label_is_a_discriminant_of_its_own(labels):
         alone = KernelDiscriminant(RBF(width=4.0), regularization=1e-2)
         alone.fit(X[:100], Y[:100, label])
         np.testing.assert_allclose(
-            clf.predict_proba(X[100:])[:, label], alone.predict_proba(X[100:])[:, 1], rtol=1e-9
+            clf.predict_proba(X[100:])[:, label], alone.predict_proba(X[100:])[:, 1], rtol=1e-7
         )
         np.testing.assert_array_equal(clf.predict(X[100:])[:, label], alone.predict(X[100:]))
 
