@@ -28,7 +28,7 @@ from discernel.exceptions import InvalidInputError
 
 #: Lower limit of the share of a class or variance that remains when one row is left out.
 SMALLEST_REST = 1e-3
-#: Limits of the differences of numbers to predict: variances of squared errors must be numbers.
+#: Limits of the differences of numbers to predict: their squares must be numbers.
 RANGES = 1e-100, 1e100
 
 
