@@ -79,10 +79,11 @@ STAGES = {
     "plan.plan": "plan_fit",
     "default.held_out": "cross_fitted_scores",
     "default.metric": "learn_metric",
-    "default.choose": (
-        "choose_columns _try_strengths _try_likelihood _learn_weights CrossFit.__init__ "
-        "CrossFit.predictor CrossFit.best learn_likelihood_metric"
-    ),
+    "default.choose": "_try_likelihood _learn_weights",
+    "default.columns": "choose_columns",
+    "default.strengths": "try_strengths",
+    "default.cross_fit": "CrossFit.__init__ CrossFit.predictor CrossFit.best",
+    "default.sample": "learn_likelihood_metric",
     "default.propose": "propose_kernels Proposal.learn",
     "discriminant.fit": "fit_discriminant mix_links",
     "discriminant.links": "mix_links",

@@ -177,6 +177,9 @@ TESTS = {
     "default/": ["tests/default"],
     "default/metric.py": ["tests/default/test_metric.py"],
     "default/choose.py": ["tests/default/test_choose.py", "tests/default/test_[ldps]*.py"],
+    "default/cross_fit.py": ["tests/default/test_choose.py", "tests/default/test_[ldps]*.py"],
+    "default/sample.py": ["tests/default/test_choose.py", "tests/default/test_[ldps]*.py"],
+    "default/strengths.py": ["tests/default/test_choose.py", "tests/default/test_[ldps]*.py"],
     "default/ridge.py": ["tests/default/test_ridge.py", "tests/default/test_choose.py"],
     "default/held_out.py": ["tests/test_promises.py", "tests/test_expectation.py", "tests/default"],
     "discriminant/": [

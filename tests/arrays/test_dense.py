@@ -25,7 +25,7 @@ from discernel.arrays import (
 from discernel.arrays import machine as threads_module
 from discernel.arrays.machine import SharedLimit, blas_threads
 from discernel.bank import TiledBank
-from discernel.default.choose import each
+from discernel.default.cross_fit import each
 from discernel.kernels import RBF, Kernel
 
 

@@ -8,7 +8,7 @@ import result_cells
 import same_results
 
 from discernel import MultipleKernelDiscriminant
-from discernel.default import choose, metric
+from discernel.default import cross_fit, metric
 from discernel.default.ridge import Ridge
 
 
@@ -92,7 +92,7 @@ def test_metrics_and_folds_are_of_double_precision_where_that_is_asked_for(doubl
         return SeenRidge
 
     monkeypatch.setattr(metric, "Ridge", see("metric"))
-    monkeypatch.setattr(choose, "Ridge", see("folds"))
+    monkeypatch.setattr(cross_fit, "Ridge", see("folds"))
     if double:
         same_results.use_double_precision()
     X, y = result_cells.drawn("rings")

@@ -3,7 +3,7 @@
 import numpy as np
 
 from discernel.arrays.sample_weights import SampleWeights
-from discernel.default.choose import draw_sample
+from discernel.default.sample import draw_sample
 from discernel.targets import ClassTarget, LabelsTarget, RegressionTarget
 
 

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
-from discernel.default import choose as module
-from discernel.default.choose import CrossFit, choose, clearly_better, draw_sample
+from discernel.default import strengths
+from discernel.default.choose import choose
+from discernel.default.cross_fit import CrossFit, clearly_better
 from discernel.default.menu import MENU
 from discernel.default.metric import Metric, learn_metric
+from discernel.default.sample import draw_sample
 from discernel.discriminant import row_losses
 from discernel.exceptions import NumericalError
 from discernel.programs import loo
@@ -159,7 +161,7 @@ def test_more_of_a_metric_that_does_no_good_is_not_tried(few, monkeypatch):
             if metrics is wrong:
                 tried.append(strength)
 
-    monkeypatch.setattr(module, "CrossFit", SeenCrossFit)
+    monkeypatch.setattr(strengths, "CrossFit", SeenCrossFit)
     wrong = [Metric(1.0 - metric.scales) for metric in metrics]  # what matters most is left out
     found = choose(sample, wrong, pull=5.0).candidates
     assert [c.strength for c in found if c.name == "average"] == [0.0, 0.5]
@@ -172,7 +174,7 @@ def test_more_of_a_metric_that_does_no_good_is_not_tried(few, monkeypatch):
 @pytest.mark.parametrize("start", [None, 1.0, 10.0**-5.5])
 def test_the_search_for_lambda_finds_the_least_of_all(few, start):
     sample, metrics = few
-    fit, lambdas = CrossFit(sample, metrics, 1.0), module._LAMBDAS
+    fit, lambdas = CrossFit(sample, metrics, 1.0), strengths.LAMBDAS
     start = None if start is None else min(lambdas, key=lambda lam: abs(np.log(lam / start)))
     found = fit.best("average", EQUAL, lambdas, start)
     losses = {}

@@ -6,10 +6,12 @@ from scipy.stats import multivariate_normal
 
 from discernel import MultipleKernelDiscriminant, MultipleKernelRidge
 from discernel.default import choose as module
-from discernel.default.choose import choose, draw_sample
+from discernel.default import sample as sampling
+from discernel.default.choose import choose
 from discernel.default.likelihood import MarginalLikelihood, learn_likelihood_metric
 from discernel.default.metric import Metric, learn_metric
 from discernel.default.propose import propose_kernels
+from discernel.default.sample import draw_sample
 from discernel.progress.deadline import Deadline, keep_deadline
 from discernel.targets import ClassTarget, RegressionTarget
 
@@ -169,7 +171,7 @@ def test_in_noise_it_is_tried_on_one_fold_only(kind, monkeypatch):
         n_learned.append(len(X))
         return learn_likelihood_metric(X, *given, **options)
 
-    monkeypatch.setattr(module, "learn_likelihood_metric", spy)
+    monkeypatch.setattr(sampling, "learn_likelihood_metric", spy)
     opened = 0
     for seed in range(8):
         rng = np.random.default_rng(seed)
@@ -189,14 +191,14 @@ def test_in_noise_it_is_tried_on_one_fold_only(kind, monkeypatch):
 
 def test_few_rows_are_enough_to_try_it(monkeypatch):
     monkeypatch.setattr(module, "_MOST_TO_TRY", 100)
-    monkeypatch.setattr(module, "MOST_BY_LIKELIHOOD", 150)
+    monkeypatch.setattr(sampling, "MOST_BY_LIKELIHOOD", 150)
     n_learned = []
 
     def spy(X, *given, **options):
         n_learned.append((len(X), options["dtype"]))
         return learn_likelihood_metric(X, *given, **options)
 
-    monkeypatch.setattr(module, "learn_likelihood_metric", spy)
+    monkeypatch.setattr(sampling, "learn_likelihood_metric", spy)
     X, y = xor(300, 40)
     choose(*sample_of(X, ClassTarget.from_labels(y)), pull=5.0)
     assert n_learned[0] == (100, np.float32)
@@ -204,7 +206,7 @@ def test_few_rows_are_enough_to_try_it(monkeypatch):
 
 
 def test_without_time_it_is_not_tried(monkeypatch):
-    monkeypatch.setattr(module, "learn_likelihood_metric", None)
+    monkeypatch.setattr(sampling, "learn_likelihood_metric", None)
     X, y = xor(150, 6)
     sample, _ = sample_of(X, ClassTarget.from_labels(y))
     ones = [Metric(np.ones(6))] * 5
@@ -222,7 +224,7 @@ def test_metrics_that_were_cut_short_are_not_used(monkeypatch):
         late.append(True)
         return learn_likelihood_metric(*given, **options)
 
-    monkeypatch.setattr(module, "learn_likelihood_metric", learn)
+    monkeypatch.setattr(sampling, "learn_likelihood_metric", learn)
     proposal = propose_kernels(X, (1.0,) * 40, target)
     assert proposal.metric is proposal.fold_metrics[0]
     np.testing.assert_array_equal(np.sort(proposal.dependent), np.arange(300))
@@ -231,7 +233,7 @@ def test_metrics_that_were_cut_short_are_not_used(monkeypatch):
 
 
 def test_one_column_is_not_scaled(monkeypatch):
-    monkeypatch.setattr(module, "learn_likelihood_metric", None)
+    monkeypatch.setattr(sampling, "learn_likelihood_metric", None)
     X, y = xor(100, 2)
     sample, metrics = sample_of(X[:, :1], ClassTarget.from_labels(y))
     assert choose(sample, metrics, pull=5.0).by_likelihood is None

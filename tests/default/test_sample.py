@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from discernel.arrays import typical_row
-from discernel.default import choose as module
-from discernel.default.choose import draw_sample
+from discernel.default import sample as module
+from discernel.default.sample import draw_sample
 from discernel.kernels.columns import column_spreads
 from discernel.kernels.curves import divided_columns
 from tests.default.tables import make_target, three_classes

@@ -7,11 +7,11 @@ from numpy.testing import assert_allclose
 from discernel.arrays import as_host
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.default import propose_kernels
-from discernel.default.choose import draw_sample
 from discernel.default.likelihood import MarginalLikelihood, learn_likelihood_metric
 from discernel.default.menu import MENU
 from discernel.default.metric import learn_metric
 from discernel.default.ridge import Ridge
+from discernel.default.sample import draw_sample
 from discernel.kernels.columns import column_spreads
 from discernel.kernels.evaluate import KernelSet
 from discernel.targets import ClassTarget

@@ -6,7 +6,8 @@ import pytest
 from discernel import MultipleKernelDiscriminant
 from discernel.arrays.groups import Groups
 from discernel.default import held_out, propose_kernels
-from discernel.default.choose import clearly_better, draw_sample
+from discernel.default.cross_fit import clearly_better
+from discernel.default.sample import draw_sample
 from discernel.discriminant import fit as discriminant_fit
 from discernel.kernels import rbf_ladder
 from discernel.kernels.columns import column_spreads

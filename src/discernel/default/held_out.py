@@ -16,9 +16,9 @@ import numpy as np
 from discernel.arrays import FloatArray
 from discernel.bank import Bank
 from discernel.criteria import GivenWeights, LeastSquares, Uniform
-from discernel.default.choose import Positions
 from discernel.default.logits import LogitSearch
 from discernel.default.propose import Proposal, kept_weights
+from discernel.default.sample import Positions
 from discernel.kernels import Kernel
 from discernel.programs.solution import Candidate, LearnedKernel
 from discernel.progress.deadline import must_stop_learning

@@ -9,7 +9,7 @@ from scipy.special import log_softmax
 
 from discernel.arrays import FloatArray
 from discernel.bank import Bank
-from discernel.default.choose import Positions
+from discernel.default.sample import Positions
 from discernel.discriminant import KernelLogistic
 from discernel.discriminant.links import LEAST_LOG
 from discernel.programs.lambdas import search_lambda

@@ -13,18 +13,12 @@ from sklearn.utils import check_random_state
 from discernel.arrays import Device, FloatArray, draw_rows, one_blas_thread, typical_row
 from discernel.bank import Bank
 from discernel.criteria import KernelLeastSquares
-from discernel.default.choose import (
-    MOST_BY_LIKELIHOOD,
-    ColumnChoice,
-    Positions,
-    Sample,
-    choose,
-    choose_columns,
-    draw_sample,
-    each,
-)
+from discernel.default.choose import choose
+from discernel.default.columns import ColumnChoice, choose_columns
+from discernel.default.cross_fit import each
 from discernel.default.menu import MENU, Menu
 from discernel.default.metric import Metric, learn_metric
+from discernel.default.sample import MOST_BY_LIKELIHOOD, Positions, Sample, draw_sample
 from discernel.default.sources import Columns, SourceMenu
 from discernel.discriminant import row_losses
 from discernel.kernels import Kernel

@@ -15,7 +15,7 @@ from discernel.arrays import Device, FloatArray
 from discernel.bank import TiledBank
 from discernel.bank.sums import Labelled, SummedSystem, SumPass
 from discernel.default import scaled_kernels
-from discernel.default.choose import clearly_better
+from discernel.default.cross_fit import clearly_better
 from discernel.default.menu import MENU, Menu
 from discernel.default.sources import SourceMenu
 from discernel.discriminant import row_losses
