@@ -77,12 +77,12 @@ class HeldOutScores:
         if self.scores is not None and self.target is not None:
             return self.scores, self.target
         if self.rows is None:
-            return fit.left_out_scores, target
+            return fit.left_out_scores(target), target
         if self.scores is not None:
             return self.scores, target.part(self.rows)
         held = target.part(self.rows).holders
         rows = np.union1d(self.rows, np.flatnonzero((held < 2)[target.codes]))
-        return fit.left_out_scores[rows], target.part(rows)
+        return fit.left_out_scores(target)[rows], target.part(rows)
 
 
 def left_out_words(groups: Groups | None, learned: str | None = None) -> str:

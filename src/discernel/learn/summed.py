@@ -249,15 +249,27 @@ class StreamedFit:
         """The intercepts b."""
         return self._solution[1]
 
-    @cached_property
-    def left_out_scores(self) -> FloatArray:
-        """Leave-one-out predictions with the same mean as ``fitted``; see `center_left_out`."""
+    def left_out_scores(self, target: Target) -> FloatArray:
+        """Return predictions of the rows by fits without them.
+
+        Rows are left out with their group of `Target.left_out_groups`, and predictions have the
+        same mean as ``fitted``; see `center_left_out`.
+        """
         if self.without:
             means = [sums.values / sums.weight for sums, _ in self.without]
             shift = (self.state.sums.values / self.state.sums.weight - means) @ self.table
             return np.asarray(self.leave_one_out + shift[self._folds])
         shares = self.weights / float(self.state.sums.weight)
-        return center_left_out(self.leave_one_out, self.truth, shares)
+        groups, left_out = target.left_out_groups(self.fitted), self.leave_one_out
+        if groups is not None:
+            features, errors = self._features(self.rows), self.truth - self.fitted
+            known = features, self.weights, groups, errors, self.regularization
+            left_out = self.truth - self.system.errors_without(*known)
+        return center_left_out(left_out, self.truth, shares, groups)
+
+    def _features(self, rows: Positions) -> FloatArray:
+        """Return the features of rows of the sample."""
+        return self.state.features(self.state.survey.drawn.X[rows])
 
     @property
     def _folds(self) -> Positions:
@@ -305,7 +317,7 @@ class StreamedFit:
                 weights,
                 Groups(groups[self.rows[chosen]]),
             )
-        values = features(self.state.survey.drawn.X[self.rows[chosen]])
+        values = self._features(self.rows[chosen])
         beta, left = self.system.influence(values, weights, self.regularization)
         errors = (self.truth - self.fitted)[chosen] / left[:, None]
         influence = features.expansion(beta) * self.system.unit
