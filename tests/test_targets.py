@@ -120,8 +120,8 @@ def test_rare_classes_have_rows_in_as_many_groups_as_they_can():
 
 
 def test_given_groups_stay_and_many_rows_are_left_out_alone():
-    y, keys = np.arange(2001) % 2, np.random.default_rng(0).standard_normal((2001, 1))
+    y, keys = np.arange(10_001) % 2, np.random.default_rng(0).standard_normal((10_001, 1))
     assert ClassTarget.from_labels(y).left_out_groups(keys) is None
     assert ClassTarget.from_labels(y[:-1]).left_out_groups(keys[:-1]) is not None
-    given = Groups(np.arange(2001) // 3)
+    given = Groups(np.arange(10_001) // 3)
     assert ClassTarget.from_labels(y, groups=given).left_out_groups(keys) is given

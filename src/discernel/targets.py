@@ -32,7 +32,7 @@ SMALLEST_REST = 1e-3
 RANGES = 1e-100, 1e100
 #: Up to so many rows, rows are left out together with rows of the other classes; the smallest and
 #: largest number of such groups.
-_MOST_IN_GROUPS, _GROUPS = 2000, (5, 20)
+_MOST_IN_GROUPS, _GROUPS = 10_000, (5, 20)
 
 
 class Target(ABC):

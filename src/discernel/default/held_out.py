@@ -1,7 +1,7 @@
 """Held-out scores: the scores of each row by a kernel and a fit that have not seen its label.
 
 The rows are divided into folds. For the rows of a fold, the kernel is learned from the other folds,
-and the fit with this kernel is to all rows but the row itself or, with up to 2,000 rows, but a
+and the fit with this kernel is to all rows but the row itself or, with up to 10,000 rows, but a
 twentieth of every class. So nothing that predicts a row knows its label, and every fit has almost
 as many rows as that of the model.
 """
