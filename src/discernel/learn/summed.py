@@ -249,18 +249,26 @@ class StreamedFit:
         """The intercepts b."""
         return self._solution[1]
 
-    def left_out_scores(self, target: Target) -> FloatArray:
-        """Return predictions of the rows by fits without them.
+    def left_out_groups(self, target: Target) -> Groups | None:
+        """Return `Target.left_out_groups` of the rows, told apart by their errors."""
+        return target.left_out_groups(self.fitted - self.truth)
 
-        Rows are left out with their group of `Target.left_out_groups`, and predictions have the
-        same mean as ``fitted``; see `center_left_out`.
+    def left_out_scores(self, groups: Groups | None) -> FloatArray:
+        """Return predictions of the rows by fits without their group.
+
+        They have the same mean as ``fitted``; see `center_left_out`.
+
+        Parameters
+        ----------
+        groups : Groups or None
+            Those of `left_out_groups`; None: each row is left out alone.
         """
         if self.without:
             means = [sums.values / sums.weight for sums, _ in self.without]
             shift = (self.state.sums.values / self.state.sums.weight - means) @ self.table
             return np.asarray(self.leave_one_out + shift[self._folds])
         shares = self.weights / float(self.state.sums.weight)
-        groups, left_out = target.left_out_groups(self.fitted), self.leave_one_out
+        left_out = self.leave_one_out
         if groups is not None:
             features, errors = self._features(self.rows), self.truth - self.fitted
             known = features, self.weights, groups, errors, self.regularization

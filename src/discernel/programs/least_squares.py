@@ -43,8 +43,11 @@ class LeastSquares(Protocol):
     def leave_one_out(self) -> FloatArray:
         """The leave-one-out prediction for each training row."""
 
-    def left_out_scores(self, target: Target) -> FloatArray:
-        """Return predictions without `Target.left_out_groups`, with the mean of ``fitted``."""
+    def left_out_groups(self, target: Target) -> Groups | None:
+        """Return `Target.left_out_groups` of the training rows, told apart by their errors."""
+
+    def left_out_scores(self, groups: Groups | None) -> FloatArray:
+        """Return predictions by fits without each group, with the mean of ``fitted``."""
 
     @property
     def ridge(self) -> FloatArray:
@@ -172,18 +175,20 @@ class KernelLeastSquares:
         """The leave-one-out prediction for each training row."""
         return self._rows.unscale(self._targets - self._residuals)
 
-    def left_out_scores(self, target: Target) -> FloatArray:
-        """Return predictions of the training rows by fits without them.
+    def left_out_groups(self, target: Target) -> Groups | None:
+        """Return `Target.left_out_groups` of the training rows, told apart by their errors."""
+        return target.left_out_groups(self._rows.unscale(-self._dual))  # also where ρ is 0
 
-        Rows are left out with their group of `Target.left_out_groups`, and predictions have the
-        same mean as ``fitted``; see `center_left_out`.
+    def left_out_scores(self, groups: Groups | None) -> FloatArray:
+        """Return predictions of the training rows by fits without their group.
+
+        They have the same mean as ``fitted``; see `center_left_out`.
 
         Parameters
         ----------
-        target : Target
-            The classes of the rows.
+        groups : Groups or None
+            Those of `left_out_groups`; None: each row, or given group, is left out alone.
         """
-        groups = target.left_out_groups(self.fitted)
         if groups is None or groups is self.groups:
             left_out = self.leave_one_out
         else:
@@ -191,7 +196,7 @@ class KernelLeastSquares:
         shares = 1.0 / self.ridge if self._ridge.any() else self._rows.values
         shares = shares / shares.sum()
         targets = self.truth - shares @ self.truth
-        return center_left_out(left_out, targets, shares, groups)
+        return center_left_out(left_out, targets, shares, groups or self.groups)
 
     @cached_property
     def _residuals(self) -> FloatArray:
