@@ -190,11 +190,18 @@ def least_squares(K, ridge, targets):
     return solution[:m], solution[m]
 
 
-def leave_one_out(K, ridge, targets):
-    """Fit to all samples but one, predict that one; for every sample."""
+def leave_one_out(K, ridge, targets, groups=None):
+    """Fit to all samples but one, or but one group, predict those; for every sample."""
     predictions = np.empty_like(targets)
-    for i in range(len(K)):
-        rest = np.delete(np.arange(len(K)), i)
+    groups = np.arange(len(K)) if groups is None else groups
+    for group in np.unique(groups):
+        own, rest = np.flatnonzero(groups == group), np.flatnonzero(groups != group)
         coef, intercept = least_squares(K[np.ix_(rest, rest)], ridge[rest], targets[rest])
-        predictions[i] = K[i, rest] @ coef + intercept
+        predictions[own] = K[np.ix_(own, rest)] @ coef + intercept
     return predictions
+
+
+def about_other_rows(predictions, targets, groups):
+    """Subtract the mean of the targets of the other groups."""
+    means = [targets[groups != group].mean(axis=0) for group in groups]
+    return predictions - np.array(means)

@@ -114,14 +114,16 @@ def test_training_scores_are_the_scores_of_the_training_rows(blobs):
 
 
 def test_leave_one_out_scores_are_those_of_refits(blobs):
-    """The statistics of 'loo' are those of models that have not seen the row."""
+    """The statistics of 'loo' are those of models that have not seen the rows of a group."""
     X, y = blobs
     clf = KernelDiscriminant(RBF(width=4.0), regularization=0.01).fit(X, y)
     K = reference.trace_normalized(RBF(width=4.0)(X)[None])[0]
-    T = ClassTarget.from_labels(y).scores
-    expected = reference.leave_one_out(K, np.full(len(y), 0.01), T)
+    target = ClassTarget.from_labels(y)
+    coef, _ = reference.least_squares(K, np.full(len(y), 0.01), target.scores)
+    groups = target.left_out_groups(-coef).codes
+    expected = reference.leave_one_out(K, np.full(len(y), 0.01), target.scores, groups)
     # Relative to the mean of the fit that each is of: that of the targets of the other rows.
-    expected += T / (len(y) - 1)
+    expected = reference.about_other_rows(expected, target.scores, groups)
     np.testing.assert_allclose(clf.discriminant_.training_scores, expected, atol=1e-7)
 
 

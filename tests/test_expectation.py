@@ -165,7 +165,7 @@ def fitted():
 def test_held_out_scores_by_default_are_all_left_out(fitted):
     fit, target = fitted
     scores, counted = HeldOutScores().of(fit, target)
-    np.testing.assert_array_equal(scores, fit.left_out_scores)
+    np.testing.assert_array_equal(scores, fit.left_out_scores(fit.left_out_groups(target)))
     assert counted is target
 
 
@@ -173,7 +173,7 @@ def test_held_out_scores_of_some_rows(fitted):
     fit, target = fitted
     rows = np.arange(12, 40)
     scores, counted = HeldOutScores(rows).of(fit, target)
-    np.testing.assert_array_equal(scores, fit.left_out_scores[rows])
+    np.testing.assert_array_equal(scores, fit.left_out_scores(fit.left_out_groups(target))[rows])
     np.testing.assert_array_equal(counted.codes, target.codes[rows])
 
 
@@ -183,7 +183,9 @@ def test_classes_with_fewer_than_two_rows_are_there_with_all(fitted):
     rows = np.append(rows, np.flatnonzero(target.codes == 2)[:1])
     scores, counted = HeldOutScores(rows).of(fit, target)
     expected = np.union1d(rows, np.flatnonzero(target.codes == 2))
-    np.testing.assert_array_equal(scores, fit.left_out_scores[expected])
+    np.testing.assert_array_equal(
+        scores, fit.left_out_scores(fit.left_out_groups(target))[expected]
+    )
     np.testing.assert_array_equal(counted.counts, np.bincount(target.codes[expected]))
 
 

@@ -50,6 +50,19 @@ def test_without_slopes_the_logistic_link_is_the_one_it_is_drawn_to():
     assert logistic_link(start, np.zeros((150, 2)), target) is start
 
 
+def test_along_coordinates_without_slopes_the_logistic_link_has_none():
+    """Classes lie reversed along them: a separation that new rows do not have."""
+    scores, target = noisy_scores()
+    found, _ = calibrated(scores, target, target.class_scores)
+    z, start = found.coordinates(scores), found.gaussian
+    start.slopes[1] = 0.0
+    link = logistic_link(start, z, target)
+    one = logistic_link(Link(start.slopes[:1], start.constants), z[:, :1], target)
+    np.testing.assert_array_equal(link.slopes[1], 0.0)
+    np.testing.assert_allclose(link.slopes[:1], one.slopes, rtol=1e-10)
+    np.testing.assert_allclose(link.constants, one.constants, rtol=1e-10)
+
+
 def test_the_mixture_is_as_good_as_its_best_link_and_its_weights_are_not_negative():
     scores, target = noisy_scores(n=600)
     good = 2.0 * scores @ target.class_scores.T

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from discernel.arrays.groups import Groups
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.exceptions import InvalidInputError
 from discernel.targets import ClassTarget, LabelsTarget
@@ -94,3 +95,33 @@ def test_class_scores_are_the_scores_of_the_rows_of_a_class(weights):
 def test_labels_that_do_not_vary_leave_scores_without_columns():
     target = LabelsTarget(np.empty((5, 0), dtype=bool))
     assert target.scores.shape == (5, 0)
+
+
+def test_left_out_groups_have_a_share_of_every_class():
+    rng = np.random.default_rng(0)
+    y, keys = np.repeat(["a", "b", "c"], [60, 35, 21]), rng.standard_normal((116, 2))
+    target = ClassTarget.from_labels(y)
+    groups = target.left_out_groups(keys)
+    assert len(groups) == 20
+    table = groups.tables(target.codes)
+    assert np.ptp(table, axis=0).max() <= 1
+    order = rng.permutation(116)
+    shuffled = ClassTarget.from_labels(y[order]).left_out_groups(keys[order])
+    np.testing.assert_array_equal(shuffled.codes, groups.codes[order])
+
+
+def test_rare_classes_have_rows_in_as_many_groups_as_they_can():
+    keys = np.random.default_rng(0).standard_normal((100, 1))
+    for n_rare, n_groups in [(2, 5), (7, 7), (30, 20)]:
+        target = ClassTarget.from_labels(np.arange(100) < n_rare)
+        groups = target.left_out_groups(keys)
+        assert len(groups) == n_groups
+        assert np.count_nonzero(groups.tables(target.codes)[:, 1]) == min(n_rare, n_groups)
+
+
+def test_given_groups_stay_and_many_rows_are_left_out_alone():
+    y, keys = np.arange(10_001) % 2, np.random.default_rng(0).standard_normal((10_001, 1))
+    assert ClassTarget.from_labels(y).left_out_groups(keys) is None
+    assert ClassTarget.from_labels(y[:-1]).left_out_groups(keys[:-1]) is not None
+    given = Groups(np.arange(10_001) // 3)
+    assert ClassTarget.from_labels(y, groups=given).left_out_groups(keys) is given

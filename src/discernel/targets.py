@@ -30,6 +30,9 @@ from discernel.exceptions import InvalidInputError
 SMALLEST_REST = 1e-3
 #: Limits of the differences of numbers to predict: their squares must be numbers.
 RANGES = 1e-100, 1e100
+#: Up to so many rows, rows are left out together with rows of the other classes; the smallest and
+#: largest number of such groups.
+_MOST_IN_GROUPS, _GROUPS = 10_000, (5, 20)
 
 
 class Target(ABC):
@@ -86,6 +89,16 @@ class Target(ABC):
     def own_sizes(self) -> FloatArray:
         """The size of the class of each sample; 1 for targets without classes."""
         return np.ones(self.n_samples)
+
+    def left_out_groups(self, keys: FloatArray) -> Groups | None:
+        """Return the groups in which rows are left out to score them; None: each row alone.
+
+        Parameters
+        ----------
+        keys : ndarray of shape (n_samples, n_columns)
+            Numbers that distinguish the rows.
+        """
+        return self.groups
 
     @cached_property
     def row_weights(self) -> SampleWeights:
@@ -222,10 +235,23 @@ class ClassTarget(Target):
         ]
         return np.sort(np.concatenate(chosen))
 
-    @property
-    def n_samples(self) -> int:
-        """The number of samples."""
-        return len(self.codes)
+    def left_out_groups(self, keys: FloatArray) -> Groups | None:
+        """Return the given groups or, of few rows, groups with the same share of every class.
+
+        Without one row, its class is rarer than it was, and the score of the row moves away from
+        it. Where two classes have the same distribution, these moves alone would tell them apart.
+        A group has one row in 20 of each class, or one row of the smallest class. With many rows
+        the moves are small, and each row is left out alone.
+        """
+        if self.groups is not None or self.n_samples > _MOST_IN_GROUPS or self.n_classes < 2:
+            return self.groups
+        n_groups = int(np.clip(self.counts[self.counts > 0].min(), *_GROUPS))
+        groups = np.empty(self.n_samples, dtype=np.intp)
+        for code in range(self.n_classes):
+            rows = np.flatnonzero(self.codes == code)
+            rows = np.random.RandomState(0).permutation(rows[np.lexsort(keys[rows].T[::-1])])
+            groups[rows] = np.arange(len(rows)) % n_groups
+        return Groups(groups)
 
     @property
     def labels(self) -> FloatArray:

@@ -54,6 +54,18 @@ def test_inverse_is_whole_and_symmetric(n):
     np.testing.assert_allclose(single, found, atol=1e-5)
 
 
+@pytest.mark.parametrize("n", [5, 128, 300, 1600])
+def test_blocks_of_the_inverse(n):
+    rng = np.random.default_rng(n)
+    half = rng.standard_normal((n, 40))
+    matrix = half @ half.T + np.diag(rng.uniform(1.0, 2.0, n))
+    factor, rows = Cholesky(matrix.copy()), rng.permutation(n)[: n // 5 * 5].reshape(5, -1)
+    found = factor.inverse_blocks(rows)
+    diagonal, expected = factor.inverse_diagonal(), np.linalg.inv(matrix)
+    np.testing.assert_allclose(found, expected[rows[:, :, None], rows[:, None]], atol=1e-12)
+    np.testing.assert_allclose(diagonal, expected.diagonal(), atol=1e-12)
+
+
 # ---- threads ---------------------------------------------------------------------------------
 
 

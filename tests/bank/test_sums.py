@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from discernel.arrays.groups import Groups
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import DenseBank
 from discernel.bank.sums import (
@@ -145,6 +146,23 @@ def test_the_fit_is_that_of_all_rows_in_memory(weighted, lam, smooth):
         F[rows].copy(), (ones if given is None else given)[rows], lam
     )
     assert np.allclose(same_left, left, rtol=0, atol=1e-10)  # weights of any scale
+    codes = np.random.default_rng(1).integers(0, 20, len(rows))
+    groups = np.append(codes, np.arange(20, 20 + N - len(rows)))  # in the order of `order`
+    order = np.append(rows, np.setdiff1d(np.arange(N), rows))
+    every = np.empty(N, dtype=int)
+    every[order] = groups
+    errors = system.errors_without(
+        F[rows].copy(),
+        (ones if given is None else given)[rows],
+        Groups(codes),
+        truth[rows] - fitted,
+        lam,
+    )
+    grouped = KernelLeastSquares(
+        bank.system(np.ones(1), ridge), ridge, target.scores, weights, Groups(every)
+    )
+    expected = truth[rows] - grouped.leave_one_out[rows]
+    assert np.allclose(errors, expected, rtol=0, atol=1e-8)
     penalty = system.penalty(table, lam)
     assert np.allclose(penalty, fit.penalty * (unit / own), rtol=1e-6)
 

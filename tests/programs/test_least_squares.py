@@ -28,6 +28,25 @@ def test_fit_and_leave_one_out_against_refits(three_classes, lam, balanced):
     assert fit.leave_one_out_error() == pytest.approx(error, rel=1e-6)
 
 
+@pytest.mark.parametrize("lam", [1.0, 1e-3])
+def test_left_out_scores_are_those_of_refits_without_a_share_of_every_class(three_classes, lam):
+    grams, y = three_classes
+    target, bank, w = (
+        ClassTarget.from_labels(y),
+        DenseBank(grams),
+        np.full(len(grams), 1 / len(grams)),
+    )
+    ridge = np.full(len(y), lam)
+    fit = KernelLeastSquares(bank.system(w, ridge), ridge, target.scores)
+    groups = fit.left_out_groups(target).codes
+    K = np.tensordot(w, reference.trace_normalized(grams), 1)
+    expected = reference.leave_one_out(K, ridge, target.scores, groups)
+    expected = reference.about_other_rows(expected, target.scores, groups)
+    np.testing.assert_allclose(
+        fit.left_out_scores(fit.left_out_groups(target)), expected, atol=1e-7
+    )
+
+
 def test_left_out_scores_are_about_the_mean_of_the_other_rows():
     rng = np.random.default_rng(0)
     shares = rng.dirichlet(np.ones(7))

@@ -168,12 +168,32 @@ class Cholesky:
     def inverse_diagonal(self) -> FloatArray:
         """Return the diagonal of the inverse, for the price of the factorisation.
 
-        Of many rows, L⁻¹ takes the memory of L: only `solve` and `inverse` may be called again.
+        Of many rows, L⁻¹ takes the memory of L.
         """
+        return _squared_columns(self._inverted())
+
+    def inverse_blocks(self, rows: NDArray[np.intp]) -> FloatArray:
+        """Return the blocks of the inverse at the rows and columns of groups of the same size.
+
+        Of shape (n_groups, size, size), for ``rows`` of shape (n_groups, size). Of many rows, L⁻¹
+        takes the memory of L.
+        """
+        inverse, n = self._inverted(), len(self._lower)
+        blocks = np.empty((*rows.shape, rows.shape[1]))
+        for own, block in zip(rows, blocks, strict=True):
+            columns = inverse[:, own]
+            columns[np.arange(n)[:, None] < own] = 0.0  # above the diagonal may be anything
+            np.matmul(columns.T, columns, out=block)
+        return blocks
+
+    def _inverted(self) -> FloatArray:
+        """Return L⁻¹, with anything above its diagonal."""
+        if self._is_inverse:
+            return self._lower
         check_deadline(_operations(self._lower))
         inverse = _triangular_inverse(self._lower)
         self._is_inverse = np.may_share_memory(inverse, self._lower)
-        return _squared_columns(inverse)
+        return inverse
 
 
 def _squared_columns(lower: FloatArray) -> FloatArray:

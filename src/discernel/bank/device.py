@@ -150,6 +150,10 @@ class Strips(Threads):
             centered.subtract(tile, total, self.put)
 
 
+#: Blocks of so few groups are gathered on the device; for those of more, the matrix is copied.
+_FEW_GROUPS = 100
+
+
 class DeviceSystem(RefinedSystem):
     """A system factored on a device, in single precision if possible, and refined by products.
 
@@ -227,7 +231,7 @@ class DeviceSystem(RefinedSystem):
 
     def inverse_blocks(self, groups: Groups) -> list[FloatArray]:
         self._factor = None  # frees its memory
-        return matrix_blocks(as_host(self._factored(False).inverse()), groups)
+        return _blocks(self._factored(False).inverse(), groups, self._bank.device)
 
     def _some_of_diagonal(self) -> tuple[NDArray[np.intp], FloatArray]:
         """Return random positions and the diagonal of the inverse there, by refined solves."""
@@ -251,7 +255,7 @@ class DeviceInverse(Inverse):
         return as_host(self._device.xp.matmul(self._matrix, self._device.put(right)))
 
     def inverse_blocks(self, groups: Groups) -> list[FloatArray]:
-        return matrix_blocks(as_host(self._matrix), groups)
+        return _blocks(self._matrix, groups, self._device)
 
     def inner(
         self, diagonal: FloatArray, left: FloatArray, right: FloatArray, scale: float
@@ -367,3 +371,15 @@ def _room_for_strips(X: FloatArray, device: Device) -> int:
     free = device.free_bytes()
     room = STRIP_ENTRIES if free is None else (free - rows) // (16 * _STRIPS)
     return int(min(STRIP_ENTRIES, room))
+
+
+def _blocks(matrix: Any, groups: Groups, device: Device) -> list[FloatArray]:
+    """Return the blocks of the rows and columns of each group of a matrix on a device."""
+    if len(groups) > _FEW_GROUPS:
+        return matrix_blocks(as_host(matrix), groups)
+    xp, found = device.xp, []
+    for rows in groups.batches:
+        at = [xp.asarray(own, device=device.where) for own in rows]
+        each = [as_host(xp.take(xp.take(matrix, own, axis=0), own, axis=1)) for own in at]
+        found.append(np.asarray(np.stack(each), dtype=np.float64))
+    return found

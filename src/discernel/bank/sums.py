@@ -19,6 +19,7 @@ from discernel.arrays import (
     rows_for_threads,
     symmetric_eigen,
 )
+from discernel.arrays.groups import Groups
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.device import STRIP_ENTRIES, DeviceSum
 from discernel.kernels.features import NystromMap
@@ -365,6 +366,41 @@ class SummedSystem:
             return fitted, 1.0 - weights * (squared + 1.0 / self.weight)
 
         return at
+
+    def errors_without(
+        self,
+        features: FloatArray,
+        weights: FloatArray,
+        groups: Groups,
+        errors: FloatArray,
+        regularization: float,
+    ) -> FloatArray:
+        """Return the errors at rows of the fits without the group of each.
+
+        With S the rows of a group, they are (I − H_SS diag(ω_S))⁻¹ times the errors of the fit to
+        all rows, H = Φ(ΦᵀΩΦ + λI)⁻¹Φᵀ + 11ᵀ/Σω with centred features.
+
+        Parameters
+        ----------
+        features : ndarray of shape (n_rows, rank)
+            Features of rows that are included in the sums; overwritten.
+        weights : ndarray of shape (n_rows,)
+            Weights of the rows in the sums.
+        groups : Groups
+            The groups of the rows.
+        errors : ndarray of shape (n_rows, n_targets)
+            The errors of the fit to all rows.
+        regularization : float
+            λ.
+        """
+        turned, weights = self._turned(features), self._scale * weights
+        turned /= np.sqrt(self.unit * (self._values + regularization))
+        out = np.empty_like(errors)
+        for rows in groups.batches:
+            own = turned[rows]
+            blocks = (own @ own.swapaxes(1, 2) + 1.0 / self.weight) * weights[rows][:, None, :]
+            out[rows] = np.linalg.solve(np.eye(rows.shape[1]) - blocks, errors[rows])
+        return out
 
     def _turned(self, features: FloatArray) -> FloatArray:
         """Return centred features in the basis of eigenvectors."""

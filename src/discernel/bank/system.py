@@ -119,8 +119,8 @@ class CholeskySystem(System):
 
     Notes
     -----
-    For the diagonal of the inverse, the inverse of the factor overwrites it, because page faults of
-    another matrix of this size would cost more than the arithmetic. Later solutions are products.
+    For the diagonal and blocks of the inverse, the inverse of the factor overwrites it, because
+    page faults of another matrix of this size would cost more than the arithmetic.
     """
 
     def __init__(
@@ -137,14 +137,11 @@ class CholeskySystem(System):
         else:
             matrix[np.diag_indices_from(matrix)] += ridge
             self._factor = Cholesky(matrix)
-        self._inverse: FloatArray | None = None
         self._blocks: tuple[Groups, list[FloatArray]] | None = None
 
     def solve(self, right: FloatArray) -> FloatArray:
         # Also for single precision, because certificates are summed in double precision.
-        known = self._inverse
-        found = self._factor.solve(right) if known is None else matmul(known, right)
-        return np.asarray(found, dtype=np.float64)
+        return np.asarray(self._factor.solve(right), dtype=np.float64)
 
     def solve_residual(self, right: FloatArray) -> tuple[FloatArray, FloatArray | None]:
         found = self.solve(right)
@@ -158,15 +155,12 @@ class CholeskySystem(System):
 
     @cached_property
     def _inverse_diagonal(self) -> FloatArray:
-        if self._inverse is not None:
-            return np.asarray(self._inverse.diagonal(), dtype=np.float64)
         return self._factor.inverse_diagonal()
 
     def inverse_blocks(self, groups: Groups) -> list[FloatArray]:
-        if self._inverse is None:
-            self._inverse = self._factor.inverse()  # in the memory of the factor
         if self._blocks is None or self._blocks[0] is not groups:
-            self._blocks = groups, matrix_blocks(self._inverse, groups)
+            blocks = [self._factor.inverse_blocks(rows) for rows in groups.batches]
+            self._blocks = groups, blocks
         return self._blocks[1]
 
 

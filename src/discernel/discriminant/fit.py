@@ -74,15 +74,15 @@ class HeldOutScores:
         Classes with fewer than two of the rows, or with rows of fewer than two groups, are there
         with all of their rows, for want of better.
         """
-        if self.scores is not None and self.target is not None:
-            return self.scores, self.target
-        if self.rows is None:
-            return fit.left_out_scores, target
         if self.scores is not None:
-            return self.scores, target.part(self.rows)
+            part = target if self.rows is None else target.part(self.rows)
+            return self.scores, self.target or part
+        left_out = fit.left_out_scores(fit.left_out_groups(target))
+        if self.rows is None:
+            return left_out, target
         held = target.part(self.rows).holders
         rows = np.union1d(self.rows, np.flatnonzero((held < 2)[target.codes]))
-        return fit.left_out_scores[rows], target.part(rows)
+        return left_out[rows], target.part(rows)
 
 
 def left_out_words(groups: Groups | None, learned: str | None = None) -> str:

@@ -102,7 +102,8 @@ def logistic_link(start: Link, coordinates: FloatArray, target: ClassTarget) -> 
 
     With shares of the classes π and z the coordinates of a row, p is the softmax of zV + b + log π.
     Slopes V and constants b minimise Σ_i −log p_i + ½‖V − V₀‖²/mean(V₀²) + ½‖b − b₀‖², with V₀ and
-    b₀ those of ``start``.
+    b₀ those of ``start``. Coordinates along which ``start`` has no slopes have none here: classes
+    lie reversed along them, which new rows would not repeat.
 
     Parameters
     ----------
@@ -113,11 +114,12 @@ def logistic_link(start: Link, coordinates: FloatArray, target: ClassTarget) -> 
     target : ClassTarget
         The classes of the rows; each has rows.
     """
-    spread = float(np.mean(start.slopes**2)) if start.slopes.size else 0.0
+    told = np.flatnonzero(start.slopes.any(axis=1))
+    spread = float(np.mean(start.slopes[told] ** 2)) if len(told) else 0.0
     if spread < _TINY:
         return start
     counts, own = _counts(target)[:, None], np.eye(target.n_classes)[target.codes]
-    features = np.hstack([np.sqrt(spread) * coordinates, np.ones((len(coordinates), 1))])
+    features = np.hstack([np.sqrt(spread) * coordinates[:, told], np.ones((len(coordinates), 1))])
     offset = start.log_likelihood(coordinates) + np.log(target.shares)
     shape, rows = (features.shape[1], target.n_classes), np.arange(len(own))
 
@@ -143,8 +145,9 @@ def logistic_link(start: Link, coordinates: FloatArray, target: ClassTarget) -> 
 
     first, options = np.zeros(shape[0] * shape[1]), {"xtol": 1e-12}
     found = minimize(loss, first, jac=True, hessp=curvature, method="Newton-CG", options=options)
-    change = found.x.reshape(shape)
-    return Link(start.slopes + np.sqrt(spread) * change[:-1], start.constants + change[-1])
+    change, slopes = found.x.reshape(shape), start.slopes.copy()
+    slopes[told] += np.sqrt(spread) * change[:-1]
+    return Link(slopes, start.constants + change[-1])
 
 
 def mixture_weights(

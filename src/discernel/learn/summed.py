@@ -249,15 +249,35 @@ class StreamedFit:
         """The intercepts b."""
         return self._solution[1]
 
-    @cached_property
-    def left_out_scores(self) -> FloatArray:
-        """Leave-one-out predictions with the same mean as ``fitted``; see `center_left_out`."""
+    def left_out_groups(self, target: Target) -> Groups | None:
+        """Return `Target.left_out_groups` of the rows, told apart by their errors."""
+        return target.left_out_groups(self.fitted - self.truth)
+
+    def left_out_scores(self, groups: Groups | None) -> FloatArray:
+        """Return predictions of the rows by fits without their group.
+
+        They have the same mean as ``fitted``; see `center_left_out`.
+
+        Parameters
+        ----------
+        groups : Groups or None
+            Those of `left_out_groups`; None: each row is left out alone.
+        """
         if self.without:
             means = [sums.values / sums.weight for sums, _ in self.without]
             shift = (self.state.sums.values / self.state.sums.weight - means) @ self.table
             return np.asarray(self.leave_one_out + shift[self._folds])
         shares = self.weights / float(self.state.sums.weight)
-        return center_left_out(self.leave_one_out, self.truth, shares)
+        left_out = self.leave_one_out
+        if groups is not None:
+            features, errors = self._features(self.rows), self.truth - self.fitted
+            known = features, self.weights, groups, errors, self.regularization
+            left_out = self.truth - self.system.errors_without(*known)
+        return center_left_out(left_out, self.truth, shares, groups)
+
+    def _features(self, rows: Positions) -> FloatArray:
+        """Return the features of rows of the sample."""
+        return self.state.features(self.state.survey.drawn.X[rows])
 
     @property
     def _folds(self) -> Positions:
@@ -305,7 +325,7 @@ class StreamedFit:
                 weights,
                 Groups(groups[self.rows[chosen]]),
             )
-        values = features(self.state.survey.drawn.X[self.rows[chosen]])
+        values = self._features(self.rows[chosen])
         beta, left = self.system.influence(values, weights, self.regularization)
         errors = (self.truth - self.fitted)[chosen] / left[:, None]
         influence = features.expansion(beta) * self.system.unit

@@ -21,6 +21,7 @@ from discernel.arrays import FloatArray
 from discernel.arrays.groups import Groups
 from discernel.arrays.sample_weights import SampleWeights, row_weights
 from discernel.bank import System
+from discernel.targets import Target
 
 
 class LeastSquares(Protocol):
@@ -42,9 +43,11 @@ class LeastSquares(Protocol):
     def leave_one_out(self) -> FloatArray:
         """The leave-one-out prediction for each training row."""
 
-    @property
-    def left_out_scores(self) -> FloatArray:
-        """Leave-one-out predictions with the same mean as ``fitted``; see `center_left_out`."""
+    def left_out_groups(self, target: Target) -> Groups | None:
+        """Return `Target.left_out_groups` of the training rows, told apart by their errors."""
+
+    def left_out_scores(self, groups: Groups | None) -> FloatArray:
+        """Return predictions by fits without each group, with the mean of ``fitted``."""
 
     @property
     def ridge(self) -> FloatArray:
@@ -172,21 +175,40 @@ class KernelLeastSquares:
         """The leave-one-out prediction for each training row."""
         return self._rows.unscale(self._targets - self._residuals)
 
-    @property
-    def left_out_scores(self) -> FloatArray:
-        """Leave-one-out predictions with the same mean as ``fitted``; see `center_left_out`."""
+    def left_out_groups(self, target: Target) -> Groups | None:
+        """Return `Target.left_out_groups` of the training rows, told apart by their errors."""
+        return target.left_out_groups(self._rows.unscale(-self._dual))  # also where ρ is 0
+
+    def left_out_scores(self, groups: Groups | None) -> FloatArray:
+        """Return predictions of the training rows by fits without their group.
+
+        They have the same mean as ``fitted``; see `center_left_out`.
+
+        Parameters
+        ----------
+        groups : Groups or None
+            Those of `left_out_groups`; None: each row, or given group, is left out alone.
+        """
+        if groups is None or groups is self.groups:
+            left_out = self.leave_one_out
+        else:
+            left_out = self._rows.unscale(self._targets - self._residuals_without(groups))
         shares = 1.0 / self.ridge if self._ridge.any() else self._rows.values
         shares = shares / shares.sum()
         targets = self.truth - shares @ self.truth
-        return center_left_out(self.leave_one_out, targets, shares, self.groups)
+        return center_left_out(left_out, targets, shares, groups or self.groups)
 
     @cached_property
     def _residuals(self) -> FloatArray:
         """The leave-one-out errors, times √ω."""
         if self.groups is not None:
-            return solve_groups(self._system, self.groups, self._solved_ones, self._sum, self._dual)
+            return self._residuals_without(self.groups)
         diagonal = self._system.inverse_diagonal() - self._solved_ones**2 / self._sum  # Q_ii
         return np.asarray(self._dual / diagonal[:, None])
+
+    def _residuals_without(self, groups: Groups) -> FloatArray:
+        """Return the errors of the fits without the group of each row, times √ω."""
+        return solve_groups(self._system, groups, self._solved_ones, self._sum, self._dual)
 
     def left_out(self, rows: NDArray[np.intp]) -> LeftOutRows:
         """Return the leave-one-out fits without each of some rows.
