@@ -22,10 +22,10 @@ from discernel.compare import tables
 from discernel.compare.compare import file_data
 from discernel.compare.methods import KINDS
 from discernel.compare.plan import Cell, Data, Method, Splits
-from discernel.compare.report import figures, learned, words, write_report
-from discernel.compare.report.learned import LEARNED
+from discernel.compare.report import figures, words, write_report
+from discernel.compare.report import tables as report_tables
+from discernel.compare.report.page import LEARNED, comparison_section, results_section
 from discernel.compare.report.screen import dataset_figure, first_screen, rank_figure
-from discernel.compare.report.tables import result_sections
 from discernel.compare.roc import mean_roc
 from discernel.compare.store import Record, Result
 from discernel.compare.tables import rank_methods, summarize
@@ -231,7 +231,7 @@ def test_all_sections_are_there_and_in_the_contents(page):
 
 
 def test_figures_read_what_methods_write():
-    source = "".join(map(inspect.getsource, (figures, learned, tables)))
+    source = "".join(map(inspect.getsource, (figures, report_tables, tables)))
     read = set(re.findall(r'details(?:\.get\(|\[)"(\w+)"', source))
     cell = Cell(Data("iris"), Method("discernel", "discriminant"), Splits(n=1), 0)
     written = KINDS["discriminant"](load_split(cell), {}).details
@@ -410,7 +410,9 @@ def test_numbers_are_those_of_the_tables(page):
                 continue
             ends = [entry.mean, entry.interval.low, entry.interval.high]
             assert re.findall(r"\d+\.\d", cell) == [f"{100 * value:.1f}" for value in ends]
-            assert (table.verdict(entry) in cell) == (entry.standing in ("ahead", "level"))
+            assert (f" {entry.verdict}" in cell) == (
+                entry.verdict in ("clearly best", "best", "tied")
+            )
     entries = rows_below(page, "All numbers")
     assert len(entries) == len(table.entries)
     for method, mean, *_, dataset in entries:
@@ -425,8 +427,11 @@ def test_the_first_screen_has_every_method_with_its_interval(page):
         for point, (method, _, text, verdict) in zip(figure.points, shown, strict=True):
             entry = table.entries[dataset, method]
             assert text.startswith(table.metric.show(entry.mean))
-            assert verdict.startswith(table.verdict(entry))
-            assert entry.interval is None or point.low <= point.mean <= point.high
+            assert verdict.startswith(entry.verdict)
+            assert (
+                entry.interval is None
+                or point.interval.low <= point.interval.mean <= point.interval.high
+            )
         assert len(figure.ticks) >= 2
         assert all(0 <= at <= 100 for _, at in figure.ticks)
     tiles = [e["text"] for e in page.all("dt")][:3]
@@ -434,7 +439,7 @@ def test_the_first_screen_has_every_method_with_its_interval(page):
     assert [e["id"] for e in page.all("div") if e.get("class") == "card"] == [
         "win", "next", "expect", "matter", "datasets",
     ]  # fmt: skip
-    assert "title" in page.all("tr", **{"class": "level"})[0]
+    assert "title" in page.all("tr", **{"class": "best"})[0]
 
 
 def test_intervals_of_ranks_overlap_unless_a_test_finds_a_difference():
@@ -446,10 +451,10 @@ def test_intervals_of_ranks_overlap_unless_a_test_finds_a_difference():
     ]
     ranking = rank_methods(summarize(found))
     figure = rank_figure(ranking)
-    assert [point.method for point in figure.points] == list(ranking.methods)
+    assert [point.method for point in figure.points] == list(ranking.ranks)
     assert [point.verdict for point in figure.points] == ["best", "tied", "worse"]
     for point in figure.points:
-        assert (point.low < figure.points[0].high) == (point.verdict != "worse")
+        assert (point.interval.low < figure.points[0].interval.high) == (point.verdict != "worse")
 
 
 def test_sorting_buttons_are_in_every_header_of_a_sortable_table(page):
@@ -631,7 +636,7 @@ def test_summary_table_and_report_give_one_verdict_for_every_pair():
             for i in range(6)
         ]
         table = summarize(found)
-        results, comparison, *_ = result_sections(table)
+        results, comparison = results_section(table), comparison_section(table)
         rows = {(row.cells[-1], row.cells[0]): row.cells for row in results.parts[1].rows}
         for row in comparison.parts[0].rows:
             method, *_, p, verdict, dataset = row.cells

@@ -202,7 +202,7 @@ def test_a_comparison_ranks_and_says_whether_it_means_anything(table, tmp_path):
     means = [entry.mean for entry in found.ranking]
     assert means == sorted(means, reverse=True)
     assert {entry.method for entry in found.ranking} == set(FAST)
-    assert {entry.standing for entry in found.ranking} <= {"ahead", "level", "behind"}
+    assert {entry.verdict for entry in found.ranking} <= {"clearly best", "best", "tied", "worse"}
     assert (found.summary.ran, found.summary.found) == (6, 0)
 
 

@@ -200,7 +200,7 @@ class Comparison:
     def ranking(self) -> list[Entry]:
         """The entries of all methods, best mean first; methods without a result come last.
 
-        The standing of an entry says whether its difference from the best is significant.
+        The verdict of an entry says whether its difference from the best is significant.
         """
         return [entry for name in self.table.datasets for entry in self.table.ranked(name)]
 
@@ -210,9 +210,9 @@ class Comparison:
 
         None if no method has any.
         """
-        for (_, method), records in self.table.records.items():
-            if found := mean_importances(records):
-                return method, found
+        for entry in self.table.entries.values():
+            if found := mean_importances(entry.records):
+                return entry.method, found
         return None
 
 
@@ -277,8 +277,8 @@ def compare(
     ...     found = compare(
     ...         "wine", n_splits=3, methods=["rkda", "LDA"], store=place, n_jobs=1
     ...     )
-    >>> [(entry.method, entry.standing) for entry in found.ranking]
-    [('rkda', 'level'), ('LDA', 'level')]
+    >>> [(entry.method, entry.verdict) for entry in found.ranking]
+    [('rkda', 'best'), ('LDA', 'tied')]
     """
     data = Data(data) if isinstance(data, str) else data
     asked = None if metric is None else find_metric(metric)
