@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from discernel.cli import learning, show
-from discernel.cli.explaining import (
-    FIRST_ROWS,
-    choose_rows,
-    explain_rows,
-    label_text,
-    prediction_text,
-    training_row,
-)
+from discernel.cli.explaining import FIRST_ROWS, choose_rows, explain_rows, row_explanation
 from discernel.cli.shared import (
     AsJson,
     RowNumbers,
@@ -40,7 +33,6 @@ from discernel.compare.metrics import (
 from discernel.compare.report import write_report
 from discernel.compare.store import Record, Store
 from discernel.exceptions import InvalidInputError
-from discernel.inspection.words import cell_text
 from discernel.persistence import SavedModel, read_model
 from discernel.report.model import RowExplanation, write_facts_report
 from discernel.rows.writing import check_writable_path, refuse_same_file
@@ -122,43 +114,7 @@ def _report_model(
 def _explained(model: SavedModel, source: str, rows: Sequence[int]) -> list[RowExplanation]:
     given = learning.read_rows(model, source)
     chosen = choose_rows(rows, len(given.X), FIRST_ROWS)
-    return [_explanation(each) for each in explain_rows(model, given, chosen)]
-
-
-def _explanation(found: Mapping[str, Any]) -> RowExplanation:
-    """Return the explanation of a row for the page, from the result of `explain_rows`."""
-    cells = found["cells"]
-    terms = found["columns"] or found["sources"]
-    return RowExplanation(
-        row=f"row {found['row']:,}",
-        predicted=prediction_text(found["predicted"]),
-        baseline=found["baseline"],
-        contributions={
-            f"{name} = {cell_text(cells[name])}" if name in cells else name: value
-            for name, value in terms.items()
-        },
-        probability=found["probabilities"].get(str(found["predicted"])),
-        similar=[
-            (
-                training_row(each),
-                label_text(each),
-                each["similarity"],
-                each["support"],
-            )
-            for each in found["similar"]
-        ],
-        words=_score_words(found["score_is"]),
-    )
-
-
-def _score_words(score_is: str) -> str:
-    """Return a sentence that defines the score, for numbers, for two or for more classes."""
-    name, _, label = score_is.partition(" for ")
-    if not label:
-        return "The score is the predicted number."
-    if name == "log-odds":
-        return f"The score is the log-odds of {label}."
-    return f"The score is the score of {label} minus the mean over the classes."
+    return [row_explanation(each) for each in explain_rows(model, given, chosen)]
 
 
 # ---- results -----------------------------------------------------------------------------------

@@ -58,7 +58,10 @@ class PeakMemory:
     _n_entered = 0
 
     def __enter__(self) -> PeakMemory:
-        self._turn = self._enter()
+        with self._lock:
+            PeakMemory._n_inside += 1
+            PeakMemory._n_entered += 1
+            self._turn = self._n_entered if self._n_inside == 1 else None
         self._before: int | None = None
         try:
             Path("/proc/self/clear_refs").write_text("5")
@@ -67,25 +70,12 @@ class PeakMemory:
         return self
 
     def __exit__(self, *_: object) -> None:
-        was_alone = self._leave(self._turn)
+        with self._lock:
+            PeakMemory._n_inside -= 1
+            was_alone = self._turn == self._n_entered
         peak = _peak_so_far()
         if was_alone and peak != self._before:
             self.peak = peak
-
-    @classmethod
-    def _enter(cls) -> int | None:
-        """Register this measurement; return its number, or None if another one is running."""
-        with cls._lock:
-            cls._n_inside += 1
-            cls._n_entered += 1
-            return cls._n_entered if cls._n_inside == 1 else None
-
-    @classmethod
-    def _leave(cls, turn: int | None) -> bool:
-        """Unregister a measurement; return whether no other one ran meanwhile."""
-        with cls._lock:
-            cls._n_inside -= 1
-            return turn == cls._n_entered
 
 
 def _peak_so_far() -> int | None:
