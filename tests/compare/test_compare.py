@@ -10,7 +10,6 @@ from discernel.compare.compare import (
     compare,
     comparison_plan,
     file_data,
-    stored_records,
 )
 from discernel.compare.methods import (
     DEFAULT_METHODS,
@@ -260,7 +259,7 @@ def test_a_store_can_be_read_without_its_plan(table, tmp_path):
     place = tmp_path / "r.sqlite"
     found = compare(file_data(table), n_splits=2, methods=FAST, store=place, n_jobs=1)
     with Store(place) as store:
-        records = stored_records(store)
+        records = store.records(store.cells(method_name), predictions=True)
     assert {record.cell.key for record in records} == {r.cell.key for r in found.records}
     assert {record.cell.method.name for record in records} == set(FAST)
     assert all(len(record.result.predictions["y_true"]) == 8 for record in records)

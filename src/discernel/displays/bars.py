@@ -115,15 +115,6 @@ class KernelWeightsDisplay(_WeightsDisplay):
 
     _unique = True
 
-    def __init__(
-        self,
-        weights: Any,
-        *,
-        kernel_names: Sequence[str] | None = None,
-        sources: Sequence[str] | None = None,
-    ) -> None:
-        super().__init__(weights, sources, kernel_names=kernel_names)
-
     def plot(
         self,
         ax: Any = None,
