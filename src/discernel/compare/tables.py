@@ -68,14 +68,14 @@ class Entry:
     p_value: float = math.nan
 
     @cached_property
-    def finished(self) -> list[Record]:
+    def successful(self) -> list[Record]:
         """The records of the splits that did not fail."""
         return [record for record in self.records if record.result.error is None]
 
     @property
     def n_failed(self) -> int:
         """Number of failed splits."""
-        return len(self.records) - len(self.finished)
+        return len(self.records) - len(self.successful)
 
     @cached_property
     def values(self) -> dict[int, float]:
@@ -95,18 +95,18 @@ class Entry:
 
     def mean_time(self, name: Literal["seconds_fit", "seconds_predict"]) -> float:
         """Return the mean time of a fit or of predicting; NaN if no split finished."""
-        found = [getattr(record.result, name) for record in self.finished]
+        found = [getattr(record.result, name) for record in self.successful]
         return float(np.mean(found)) if found else math.nan
 
     @property
     def peak_memory(self) -> int | None:
         """Largest peak memory of any split, in bytes."""
-        found = (record.result.peak_memory for record in self.finished)
+        found = (record.result.peak_memory for record in self.successful)
         return max((peak for peak in found if peak is not None), default=None)
 
     def _known(self, name: str) -> dict[int, float]:
         """Return the finite values of a metric by split."""
-        found = {r.cell.repetition: r.result.metrics.get(name, math.nan) for r in self.finished}
+        found = {r.cell.repetition: r.result.metrics.get(name, math.nan) for r in self.successful}
         return {i: value for i, value in found.items() if math.isfinite(value)}
 
 

@@ -87,14 +87,14 @@ def draw_convergence(table: ResultTable, dataset: str) -> Iterator[Drawing]:
         LearningPathDisplay(history, tol=tol, regularization=chosen).plot(axes)
         axes[0].set_xlabel("" if has_gap else "iteration")
         _place_legend_below(axes[0])
-        iterated = [r for r in entry.finished if len(r.result.details.get("history") or ()) > 1]
+        iterated = [r for r in entry.successful if len(r.result.details.get("history") or ()) > 1]
         gaps = [g for r in iterated if (g := r.result.gap) is not None and math.isfinite(g)]
         worst = f"; largest final gap of all splits: {format_number(max(gaps))}" if gaps else ""
         alt = (
             f"Lines of the objective{' and the certified gap' if has_gap else ''} of "
             f"{entry.method} on {dataset} against the iteration; {len(history)} points{worst}."
         )
-        caption = f"Split {record.cell.repetition + 1} of {len(entry.finished)}{worst}."
+        caption = f"Split {record.cell.repetition + 1} of {len(entry.successful)}{worst}."
         yield Drawing(axes[0].figure, f"{entry.method} on {dataset}", alt, caption)
 
 
@@ -105,7 +105,7 @@ def draw_errors_by_regularization(table: ResultTable, dataset: str) -> Iterator[
     """
     [ax], described = new_figure(3.2), []
     for entry in table.of_dataset(dataset):
-        stored = (record.result.details.get("leave_one_out") for record in entry.finished)
+        stored = (record.result.details.get("leave_one_out") for record in entry.successful)
         paths: list[dict[float, float]] = [dict(path) for path in stored if path]
         tried = sorted(set.intersection(*map(set, paths)), reverse=True) if paths else []
         if len(tried) < 2:
@@ -113,7 +113,9 @@ def draw_errors_by_regularization(table: ResultTable, dataset: str) -> Iterator[
         errors = np.mean([[path[lam] for lam in tried] for path in paths], axis=0)
         look = _style(table, entry.method)
         RegularizationPathDisplay(tried, errors).plot(ax, label=wrap(entry.method), **look)
-        chosen = sorted(r.result.regularization for r in entry.finished if r.result.regularization)
+        chosen = sorted(
+            r.result.regularization for r in entry.successful if r.result.regularization
+        )
         median = f" (chosen λ {format_number(chosen[len(chosen) // 2])})" if chosen else ""
         described.append(f"{entry.method} from {errors.min():.3f} to {errors.max():.3f}{median}")
     if described:
@@ -127,7 +129,7 @@ def _with_detail(
 ) -> Iterator[tuple[Entry, Record]]:
     """Yield each entry whose records have a detail of some length, with the first such record."""
     for entry in table.of_dataset(dataset):
-        found = (r for r in entry.finished if len(r.result.details.get(name) or ()) >= least)
+        found = (r for r in entry.successful if len(r.result.details.get(name) or ()) >= least)
         if record := next(found, None):
             yield entry, record
 
@@ -140,7 +142,7 @@ def draw_roc(table: ResultTable, dataset: str) -> Iterator[Drawing]:
     curves = {
         entry.method: found
         for entry in table.of_dataset(dataset)
-        if entry.method not in BASELINES and (found := mean_roc(entry.finished)) is not None
+        if entry.method not in BASELINES and (found := mean_roc(entry.successful)) is not None
     }
     if not curves:
         return

@@ -129,7 +129,7 @@ def importance_blocks(table: ResultTable, dataset: str) -> Iterator[Block]:
     """Yield tables of column importances; methods with the same importances share a table."""
     shared: list[tuple[list[ImportanceFacts], list[str]]] = []
     for entry in table.of_dataset(dataset):
-        found = mean_importances(entry.finished)
+        found = mean_importances(entry.successful)
         same = next((methods for other, methods in shared if _alike(other, found)), None)
         if same is not None:
             same.append(entry.method)
@@ -150,11 +150,11 @@ def _alike(first: Sequence[ImportanceFacts], second: Sequence[ImportanceFacts]) 
 def weight_blocks(table: ResultTable, dataset: str, *, by_source: bool) -> Iterator[Block]:
     """Yield the weights of every method that learns weights, by kernel or summed by source."""
     for entry in table.of_dataset(dataset):
-        names, weights = named_rows(record.result.weights for record in entry.finished)
+        names, weights = named_rows(record.result.weights for record in entry.successful)
         if weights.size == 0 or np.ptp(weights) <= 1e-12:
             continue  # a single kernel, or equal weights
         sources: dict[str, str] = {}
-        for record in entry.finished:
+        for record in entry.successful:
             sources |= record.result.details.get("sources") or {}
         if by_source and not sources:
             continue
@@ -176,7 +176,7 @@ def candidate_blocks(table: ResultTable, dataset: str) -> Iterator[Block]:
     scaling would average over different splits.
     """
     for entry in table.of_dataset(dataset):
-        stored = [c for r in entry.finished if (c := r.result.details.get("considered"))]
+        stored = [c for r in entry.successful if (c := r.result.details.get("considered"))]
         if not stored:
             continue
         by_folds = any(each[4] > 0 or each[5] is not None for each in stored[0])
