@@ -697,7 +697,7 @@ def test_words_warn_of_few_splits():
         found = [record("wine", method, i, 0.9) for method in "xy" for i in range(n)]
         return words.describe_power(summarize(found))
 
-    assert warning(3).startswith("Run 10 or more splits: with three splits only large")
+    assert warning(3).startswith("Run 10 or more splits: with 3 splits only large")
     assert warning(1) is warning(10) is None
 
 
@@ -710,7 +710,7 @@ def test_words_for_numbers():
     ]
     assert numbers.memory(1_500_000_000) == "1.50 GB"
     assert numbers.probability(0.0001) == "< 0.001"
-    assert numbers.count(1, "method") == "one method"
+    assert numbers.plural(1, "method") == "1 method"
     assert numbers.join(["a", "b", "c"]) == "a, b and c"
     assert numbers.join([str(i) for i in range(12)]).endswith("8 and 3 others")
     assert [numbers.seconds(s, digits=2) for s in (0.0154, 2.02, 119.0)] == [
@@ -720,7 +720,7 @@ def test_words_for_numbers():
     ]
     assert words.describe_splits(Splits(folds=5), 10).startswith("5-fold cross-validation, 2 times")
     assert words.describe_splits(Splits(train_size=50, stratify=False), 1) == (
-        "one split, 50 rows train, not stratified, seeds from 0"
+        "1 split, 50 rows train, not stratified, seeds from 0"
     )
 
 

@@ -19,7 +19,7 @@ from discernel.compare.store import Record
 from discernel.compare.tables import Entry, failures, summarize
 from discernel.show.facts import importance_block
 from discernel.show.terminal import plain_table, print_blocks
-from discernel.show.words import count, seconds
+from discernel.show.words import plural, seconds
 
 #: The minimum width of the terminal, in characters, for a drawing of the intervals.
 _WIDE = 110
@@ -57,7 +57,7 @@ def _show_meaning(console: Console, found: Comparison) -> None:
     console.print()
     n, share = found.plan.splits.n, found.plan.splits.train_size
     console.print(
-        f"[dim]Means over {count(n, 'random split')}: {share:.0%} of the rows for training, the "
+        f"[dim]Means over {plural(n, 'random split')}: {share:.0%} of the rows for training, the "
         f"others for testing. {_MEANINGS[found.table.metric.of_numbers]}; fit: training time. "
         "tied: the difference from the best may be chance; worse: it is significant "
         "(p < 0.05). Intervals and tests account for training rows that splits share, and tests "

@@ -11,7 +11,7 @@ from discernel.compare.metrics import PredictionMetric
 from discernel.compare.plan import Splits
 from discernel.compare.statistics import ALPHA, Interval
 from discernel.compare.tables import Failure, Ranking, ResultTable
-from discernel.show.words import count, join, probability
+from discernel.show.words import join, plural, probability
 
 #: discernel's default method, and the baselines that learn nothing, by what they predict.
 DEFAULT = DEFAULT_METHODS[0]
@@ -43,7 +43,7 @@ def describe_splits(splits: Splits, n_splits: int) -> str:
     size = splits.train_size
     part = f"{size:.0%} of the rows train" if size < 1 else f"{int(size)} rows train"
     manner = "stratified" if splits.stratify else "not stratified"
-    return f"{count(n_splits, 'split')}, {part}, {manner}, seeds from {splits.seed}"
+    return f"{plural(n_splits, 'split')}, {part}, {manner}, seeds from {splits.seed}"
 
 
 def describe_dataset(table: ResultTable, dataset: str) -> str:
@@ -70,7 +70,7 @@ def describe_dataset(table: ResultTable, dataset: str) -> str:
     leaders = [entry.method for entry in entries if entry.mean == best.mean]
     if len(leaders) == len(entries):
         n = len(entries)
-        all_of_them = "both methods" if n == 2 else f"all {count(n, 'method')}"
+        all_of_them = "both methods" if n == 2 else f"all {plural(n, 'method')}"
         return f"On {dataset} {all_of_them} have the same mean {label}: {number}."
     few = len(leaders) <= _FEW_NAMES
     who = join(leaders) if few else f"{len(leaders)} of {len(entries)} methods"
@@ -117,7 +117,7 @@ def describe_ranking(ranking: Ranking | None) -> str | None:
     test, verdicts, rank = ranking.test, ranking.verdicts, min(ranking.ranks.values())
     best, tied = ([m for m, v in verdicts.items() if v == word] for word in ("best", "tied"))
     first = (
-        f"Over {count(len(ranking.datasets), 'data set')}, {join(best)} "
+        f"Over {plural(len(ranking.datasets), 'data set')}, {join(best)} "
         f"{'has' if len(best) == 1 else 'share'} the best mean rank, {rank:.2f}"
     )
     p = probability(test.p_value)
@@ -138,7 +138,7 @@ def describe_power(table: ResultTable) -> str | None:
     if len(table.methods) < 2 or not 2 <= most < _FEW_SPLITS:
         return None
     return (
-        f"Run {_FEW_SPLITS} or more splits: with {count(most, 'split')} only large "
+        f"Run {_FEW_SPLITS} or more splits: with {plural(most, 'split')} only large "
         "differences are detected, and tied methods need not be equally good."
     )
 
