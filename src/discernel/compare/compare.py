@@ -252,7 +252,7 @@ def compare(
     ...         "wine", n_splits=3, methods=["rkda", "LDA"], store=place, n_jobs=1
     ...     )
     >>> [(entry.method, entry.verdict) for entry in found.ranking]
-    [('rkda', 'best'), ('LDA', 'tied')]
+    [('rkda', 'best'), ('LDA', 'best')]
     """
     data = Data(data) if isinstance(data, str) else data
     asked = None if metric is None else find_metric(metric)

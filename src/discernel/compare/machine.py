@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import platform
 import threading
+from collections import Counter
 from contextlib import suppress
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from discernel.show.facts import versions_here
 
@@ -54,14 +55,12 @@ class PeakMemory:
 
     peak: int | None = None
     _lock = threading.Lock()
-    _n_inside = 0
-    _n_entered = 0
+    _counts: ClassVar[Counter[str]] = Counter()
 
     def __enter__(self) -> PeakMemory:
         with self._lock:
-            PeakMemory._n_inside += 1
-            PeakMemory._n_entered += 1
-            self._turn = self._n_entered if self._n_inside == 1 else None
+            self._counts.update(("inside", "entered"))
+            self._turn = self._counts["entered"] if self._counts["inside"] == 1 else None
         self._before: int | None = None
         try:
             Path("/proc/self/clear_refs").write_text("5")
@@ -71,8 +70,8 @@ class PeakMemory:
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            PeakMemory._n_inside -= 1
-            was_alone = self._turn == self._n_entered
+            self._counts.subtract(("inside",))
+            was_alone = self._turn == self._counts["entered"]
         peak = _peak_so_far()
         if was_alone and peak != self._before:
             self.peak = peak
