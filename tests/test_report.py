@@ -461,6 +461,9 @@ def test_sorting_buttons_are_in_every_header_of_a_sortable_table(page):
     buttons = page.all("button")
     assert len(buttons) > 20
     assert all(button["type"] == "button" for button in buttons)
+    sorts = {(each["text"], each["data-sort"]) for each in buttons}
+    assert {("method", "text"), ("verdict", "text"), ("memory", "number")} <= sorts
+    assert ("verdict", "number") not in sorts
     assert all({"table", "thead", "th"} <= set(button["within"]) for button in buttons)
     assert all(th["scope"] in ("col", "row") for th in page.all("th"))
 
