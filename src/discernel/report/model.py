@@ -11,7 +11,7 @@ from discernel.inspection.facts import model_facts
 from discernel.inspection.words import similar_rows_title
 from discernel.rows.writing import check_writable_path
 from discernel.show.facts import Block, ModelFacts, Origin, Row
-from discernel.show.page import PageTemplate
+from discernel.show.page import write_page
 from discernel.show.words import percent, printable, signed
 
 #: Largest numbers of columns on the first screen, and of contributions; others are summed.
@@ -162,7 +162,6 @@ def write_facts_report(
     facts: ModelFacts, path: str | Path, title: str, explanations: Sequence[RowExplanation] = ()
 ) -> Path:
     """Write a report on a model from its facts; see `write_model_report`."""
-    page = PageTemplate("model.html.j2")
     parts = {part.id: part for part in facts.blocks()}
     lead, following = parts.pop("data"), parts.pop("next")
     expected = parts.pop("expected", None)
@@ -171,7 +170,8 @@ def write_facts_report(
         del parts[matters.id]  # the first screen shows the whole table
     named = [(part.id, part.heading) for part in parts.values()]
     rows = [("rows", "Some rows explained")] if explanations else []
-    return page.write(
+    return write_page(
+        "model.html.j2",
         path,
         title=printable(title),
         source="a fitted model",

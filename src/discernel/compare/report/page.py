@@ -14,7 +14,7 @@ from discernel.compare.store import Record
 from discernel.compare.tables import Ranking, ResultTable, rank_methods, summarize
 from discernel.rows.writing import check_writable_path
 from discernel.show.facts import Block, Origin, Row
-from discernel.show.page import PageTemplate
+from discernel.show.page import write_page
 from discernel.show.svg import drawing, to_svg
 from discernel.show.words import escaped, join, printable, probability
 
@@ -175,14 +175,14 @@ def write_report(
     True
     """
     check_writable_path("report", path)
-    page = PageTemplate("report.html.j2")
     table = summarize(map(_shown, records), metric)
     with drawing():
         sections = [
             section for section in _sections(table, origin) if section.parts or section.figures
         ]
         screen = first_screen(table)
-    return page.write(
+    return write_page(
+        "report.html.j2",
         path,
         title=printable(title),
         source="stored results",
