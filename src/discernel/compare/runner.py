@@ -297,8 +297,11 @@ def _result(found: Result, split: TrainTestSplit, peak: int | None) -> Result:
         peak_memory=peak,
         weights=plain(found.weights),
         details=plain(found.details),
-        predictions={  # a store takes no objects
-            name: np.asarray(v, dtype=str if np.asarray(v).dtype.kind == "O" else None)
-            for name, v in predictions.items()
-        },
+        predictions={name: _storable(values) for name, values in predictions.items()},
     )
+
+
+def _storable(values: Any) -> Any:
+    """Return an array with objects converted to text, because a store takes no objects."""
+    values = np.asarray(values)
+    return values.astype(str) if values.dtype.kind == "O" else values

@@ -12,7 +12,7 @@ from discernel.inspection.words import similar_rows_title
 from discernel.rows.writing import check_writable_path
 from discernel.show.facts import Block, ModelFacts, Origin, Row
 from discernel.show.page import write_page
-from discernel.show.words import percent, printable, signed
+from discernel.show.words import percent, printable, signed, signed_form
 
 #: Largest numbers of columns on the first screen, and of contributions; others are summed.
 _MOST_FIRST, _MOST_TERMS = 8, 20
@@ -74,28 +74,30 @@ class RowExplanation:
         ]
         if self.sources:
             found.append(self._terms(", by source", self.sources, most))
-        label = "target" if self.probability is None else "class"
+        what = "target" if self.probability is None else "class"
+        form = signed_form([support for *_, support in self.similar])
         for side, sign in (("for", 1.0), ("against", -1.0)):
             rows = tuple(
-                Row((name, f"{similarity:.3f}", signed(support), label))
+                Row((name, f"{similarity:.3f}", signed(support, form), label))
                 for name, label, similarity, support in self.similar
                 if sign * support > 0
             )
             if rows:
                 title = similar_rows_title(side, self.predicted)
-                header = ("row", "similarity", "contribution", label)
+                header = ("row", "similarity", "contribution", what)
                 found.append(Block("similar", title, "", rows, header, 2))
         return [block.escaped() for block in found]
 
     def _terms(self, by: str, terms: Mapping[str, float], most: int) -> Block:
         """Return a table of contributions, largest first, between the scores that they connect."""
+        form = signed_form([self.baseline, self.score, *terms.values()])
         ranked = sorted(terms.items(), key=lambda item: -abs(item[1]))
-        rows = tuple(Row((name, signed(value)), value) for name, value in ranked)
+        rows = tuple(Row((name, signed(value, form)), value) for name, value in ranked)
         title, header = f"contributions to the score of {self.row}{by}", ("term", "contribution")
-        part = Block("contributions", title, "", rows, header, 1, "contribution", "{:+z.3f}")
+        part = Block("contributions", title, "", rows, header, 1, "contribution", f"{{:+{form}}}")
         part = part.shortened(most)
-        first = Row(("typical row", signed(self.baseline)))
-        last = Row(("score of the row", signed(self.score)), is_highlighted=True)
+        first = Row(("typical row", signed(self.baseline, form)))
+        last = Row(("score of the row", signed(self.score, form)), is_highlighted=True)
         return replace(part, rows=(first, *part.rows, last), noun="")
 
 

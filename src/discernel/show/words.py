@@ -107,6 +107,13 @@ def signed(value: float, form: str = "z.3f") -> str:
     return f"{value:+{form}}".replace("-", "−")
 
 
+def signed_form(values: Sequence[float]) -> str:
+    """Return a format for `signed`: three decimals, or more if all values are small."""
+    largest = max(map(abs, values), default=0.0)
+    n_decimals = 3 - math.floor(math.log10(largest)) if 0.0 < largest < 0.01 else 3
+    return f"z.{n_decimals}f"
+
+
 def seconds(value: float, digits: int = 3) -> str:
     """Return a time in ms, s, min or h."""
     if math.isnan(value):
