@@ -18,6 +18,13 @@ from discernel.rows.writing import csv_text
 from discernel.show.facts import Origin
 
 
+def count_classes(y: Any) -> dict[str, int]:
+    """Return the number of rows of each class; empty for numbers to predict."""
+    y = np.asarray(y)
+    classes, counts = np.unique(y[:0] if holds_numbers(y) else y, return_counts=True)
+    return dict(zip(map(str, classes.tolist()), counts.tolist(), strict=True))
+
+
 def origin_of(found: Comparison, command: str = "") -> Origin:
     """Return the origin of a comparison: data, command and versions.
 
@@ -29,15 +36,13 @@ def origin_of(found: Comparison, command: str = "") -> Origin:
         The command line that ran the comparison.
     """
     file = found.plan.datasets[0].file
-    y = np.asarray(found.dataset.y)
-    classes, counts = np.unique(y[:0] if holds_numbers(y) else y, return_counts=True)
     return Origin(
         source=found.dataset.source if file else f"{found.dataset.name}, {found.dataset.source}",
         digest=str(file.get("digest", "")),
         target=str(file.get("target", "")),
         command=command,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        class_counts={str(c): int(n) for c, n in zip(classes.tolist(), counts, strict=True)},
+        class_counts=count_classes(found.dataset.y),
         columns=dict(found.columns),
         notes=found.notes,
     )
