@@ -106,7 +106,7 @@ def test_csv_has_a_row_per_method_and_quiet_says_nothing():
     assert [row["method"] for row in rows] == list(numbers)
     for row in rows:
         assert float(row["log_loss"]) == numbers[row["method"]]["log_loss"]
-        assert row["standing"] == numbers[row["method"]]["standing"]
+        assert row["verdict"] == numbers[row["method"]]["verdict"]
     assert Path("discernel-results/iris.html").is_file()
     assert invoke("compare", "iris", *FAST, "--csv", "-", "-q").stdout == Path("a.csv").read_text()
 

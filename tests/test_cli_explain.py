@@ -88,16 +88,21 @@ def test_rows_are_shown_with_their_cells():
     frame().to_csv("t.csv", index=False)
     invoke("fit", "t.csv", "-t", "kind", "-q")
     shown = invoke("explain", "t.skops", "t.csv", "--row", "2", "-r", "7", "--similar", "2").output
-    assert re.findall(r"^row (\d+)  id (\d+)$", shown, re.MULTILINE) == [("2", "1"), ("7", "6")]
+    named = re.findall(r"^row (\d+), id (\d+): predicted kind \d", shown, re.MULTILINE)
+    assert named == [("2", "1"), ("7", "6")]
     assert "when = 2021-03-02" in shown
     (one,) = explained("t.skops", "t.csv", "--row", "2")
-    added = re.escape(f"{one['columns']['size']:+.2f}")
-    assert re.search(rf"size = {one['cells']['size']:.4g} +{added} ", shown)
-    assert f"log-odds for {one['predicted']!r}: {one['score']:.3g}" in shown
+    added = f"{one['columns']['size']:+.3f}".replace("-", "−")
+    assert re.search(rf"size = {one['cells']['size']:.4g} +{re.escape(added)} ", shown)
+    label, share = one["predicted"], 100 * one["probabilities"][one["predicted"]]
+    assert f"Probabilities: {label} {share:.1f} %" in shown
+    assert f"The score is the log-odds of {label!r}." in shown
+    score = f"{one['score']:+.3f}".replace("-", "−")
+    assert re.search(rf"score of the row +{re.escape(score)}", shown)
     assert shown.count("similar training rows that support kind") == 2
     assert all(len(line.rstrip()) <= 80 for line in shown.splitlines())
     first = invoke("explain", "t.skops", "t.csv").output
-    assert first.count("predicted kind") == 3
+    assert first.count(": predicted kind") == 3
     assert "The first 3 of 90 rows; --row N for others." in first
     assert "training rows" not in invoke("explain", "t.skops", "t.csv", "--similar", "0").output
 
@@ -123,7 +128,10 @@ def test_sources_have_importances_with_spread_and_contributions():
     assert re.search(r"left +\d+\.\d ± \d+\.\d % +[01]\.\d+", shown)
     left, noise = json.loads(invoke("explain", "v.skops", "--json").stdout)["sources"]
     assert left["importance"] > 0.9 > 0.1 > noise["importance"]
-    assert "the same by source" in invoke("explain", "v.skops", "v.npz", "-r", "1").output
+    assert (
+        "contributions to the score of row 1, by source"
+        in invoke("explain", "v.skops", "v.npz", "-r", "1").output
+    )
     (one,) = explained("v.skops", "v.npz", "-r", "1")
     assert list(one["sources"]) == ["left", "noise"]
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import discernel
 from discernel.cli import app as commands
 from discernel.cli import shared
-from discernel.cli.predictions import Errors
+from discernel.cli.predictions import describe_known, sum_errors
 from discernel.compare.methods import NUMBER_METHODS
 from discernel.compare.metrics import measure_numbers
 from discernel.compare.tasks import TrainTestSplit
@@ -150,13 +150,16 @@ def test_errors_of_parts_add_up():
     rng = np.random.default_rng(0)
     y = 1e6 + rng.normal(size=100)
     found = y + 0.1 * rng.normal(size=100)
-    parts = [Errors.of(found[part], y[part]) for part in np.split(np.arange(100), [10, 11, 60])]
-    whole = sum(parts[1:], start=parts[0])
-    assert f"R² {r2_score(y, found):.3f}" in str(whole)
-    assert whole.scatter == pytest.approx(100 * y.var())
-    assert str(Errors.of(found[:1], y[:1])).startswith("root mean squared error")
+    parts = [sum_errors(found[part], y[part]) for part in np.split(np.arange(100), [10, 11, 60])]
+    error = np.sqrt(np.mean((y - found) ** 2))
+    expected = f"R² {r2_score(y, found):.3f}, root mean squared error {error:.4g} on 100 rows"
+    assert describe_known(parts) == expected
+    assert describe_known([sum_errors(found[:1], y[:1])]).startswith("root mean squared error")
+    same = [sum_errors(np.arange(n), np.full(n, 0.1)) for n in (3, 7)]  # no R² without a spread
+    assert describe_known(same[:1]).startswith("root mean squared error")
+    assert describe_known(same).startswith("root mean squared error")
     truth = pd.Series(["1,5", "2,25", None])
-    assert Errors.of(np.array([1.5, 2.0, 9.0]), truth).squared == 0.0625
+    assert sum_errors(np.array([1.5, 2.0, 9.0]), truth)[:2] == (2, 0.0625)
 
 
 # ---- comparisons -------------------------------------------------------------------------------

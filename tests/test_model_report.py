@@ -128,6 +128,19 @@ def test_many_contributions_keep_their_sum(tmp_path, clf):
     assert sum(shown) == pytest.approx(sum(values.values()), abs=0.02)
 
 
+def test_small_numbers_are_shown_with_their_digits():
+    """A target in a large unit: contributions of 1e-6."""
+    row = RowExplanation(
+        "r", "3e-06", 1e-6, {"a": 2.5e-6, "b": -5e-7}, similar=[("s", "", 1, 2e-7)]
+    )
+    _, terms, similar = row.blocks()
+    assert [line.cells[1] for line in terms.rows] == [
+        "+0.000001000", "+0.000002500", "−0.000000500", "+0.000003000",
+    ]  # fmt: skip
+    assert similar.rows[0].cells[2] == "+0.0000002000"
+    assert [line.cells[1] for line in row.blocks(1)[1].rows][2] == "−0.000000500"
+
+
 def test_sources_pipelines_and_regression(tmp_path):
     kernels = [k.on(part, name) for part, name in (([0, 1], "left"), ([2, 3], "right"))
                for k in (RBF(), Linear())]  # fmt: skip

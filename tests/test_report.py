@@ -22,10 +22,10 @@ from discernel.compare import tables
 from discernel.compare.compare import file_data
 from discernel.compare.methods import KINDS
 from discernel.compare.plan import Cell, Data, Method, Splits
-from discernel.compare.report import figures, learned, words, write_report
-from discernel.compare.report.learned import LEARNED
+from discernel.compare.report import figures, words, write_report
+from discernel.compare.report import tables as report_tables
+from discernel.compare.report.page import LEARNED, comparison_section, results_section
 from discernel.compare.report.screen import dataset_figure, first_screen, rank_figure
-from discernel.compare.report.tables import result_sections
 from discernel.compare.roc import mean_roc
 from discernel.compare.store import Record, Result
 from discernel.compare.tables import rank_methods, summarize
@@ -231,7 +231,7 @@ def test_all_sections_are_there_and_in_the_contents(page):
 
 
 def test_figures_read_what_methods_write():
-    source = "".join(map(inspect.getsource, (figures, learned, tables)))
+    source = "".join(map(inspect.getsource, (figures, report_tables, tables)))
     read = set(re.findall(r'details(?:\.get\(|\[)"(\w+)"', source))
     cell = Cell(Data("iris"), Method("discernel", "discriminant"), Splits(n=1), 0)
     written = KINDS["discriminant"](load_split(cell), {}).details
@@ -410,7 +410,9 @@ def test_numbers_are_those_of_the_tables(page):
                 continue
             ends = [entry.mean, entry.interval.low, entry.interval.high]
             assert re.findall(r"\d+\.\d", cell) == [f"{100 * value:.1f}" for value in ends]
-            assert (table.verdict(entry) in cell) == (entry.standing in ("ahead", "level"))
+            assert (f" {entry.verdict}" in cell) == (
+                entry.verdict in ("clearly best", "best", "tied")
+            )
     entries = rows_below(page, "All numbers")
     assert len(entries) == len(table.entries)
     for method, mean, *_, dataset in entries:
@@ -425,8 +427,11 @@ def test_the_first_screen_has_every_method_with_its_interval(page):
         for point, (method, _, text, verdict) in zip(figure.points, shown, strict=True):
             entry = table.entries[dataset, method]
             assert text.startswith(table.metric.show(entry.mean))
-            assert verdict.startswith(table.verdict(entry))
-            assert entry.interval is None or point.low <= point.mean <= point.high
+            assert verdict.startswith(entry.verdict)
+            assert (
+                entry.interval is None
+                or point.interval.low <= point.interval.mean <= point.interval.high
+            )
         assert len(figure.ticks) >= 2
         assert all(0 <= at <= 100 for _, at in figure.ticks)
     tiles = [e["text"] for e in page.all("dt")][:3]
@@ -434,7 +439,7 @@ def test_the_first_screen_has_every_method_with_its_interval(page):
     assert [e["id"] for e in page.all("div") if e.get("class") == "card"] == [
         "win", "next", "expect", "matter", "datasets",
     ]  # fmt: skip
-    assert "title" in page.all("tr", **{"class": "level"})[0]
+    assert "title" in page.all("tr", **{"class": "best"})[0]
 
 
 def test_intervals_of_ranks_overlap_unless_a_test_finds_a_difference():
@@ -446,16 +451,19 @@ def test_intervals_of_ranks_overlap_unless_a_test_finds_a_difference():
     ]
     ranking = rank_methods(summarize(found))
     figure = rank_figure(ranking)
-    assert [point.method for point in figure.points] == list(ranking.methods)
+    assert [point.method for point in figure.points] == list(ranking.ranks)
     assert [point.verdict for point in figure.points] == ["best", "tied", "worse"]
     for point in figure.points:
-        assert (point.low < figure.points[0].high) == (point.verdict != "worse")
+        assert (point.interval.low < figure.points[0].interval.high) == (point.verdict != "worse")
 
 
 def test_sorting_buttons_are_in_every_header_of_a_sortable_table(page):
     buttons = page.all("button")
     assert len(buttons) > 20
     assert all(button["type"] == "button" for button in buttons)
+    sorts = {(each["text"], each["data-sort"]) for each in buttons}
+    assert {("method", "text"), ("verdict", "text"), ("memory", "number")} <= sorts
+    assert ("verdict", "number") not in sorts
     assert all({"table", "thead", "th"} <= set(button["within"]) for button in buttons)
     assert all(th["scope"] in ("col", "row") for th in page.all("th"))
 
@@ -631,7 +639,7 @@ def test_summary_table_and_report_give_one_verdict_for_every_pair():
             for i in range(6)
         ]
         table = summarize(found)
-        results, comparison, *_ = result_sections(table)
+        results, comparison = results_section(table), comparison_section(table)
         rows = {(row.cells[-1], row.cells[0]): row.cells for row in results.parts[1].rows}
         for row in comparison.parts[0].rows:
             method, *_, p, verdict, dataset = row.cells
@@ -692,7 +700,7 @@ def test_words_warn_of_few_splits():
         found = [record("wine", method, i, 0.9) for method in "xy" for i in range(n)]
         return words.describe_power(summarize(found))
 
-    assert warning(3).startswith("Run 10 or more splits: with three splits only large")
+    assert warning(3).startswith("Run 10 or more splits: with 3 splits only large")
     assert warning(1) is warning(10) is None
 
 
@@ -705,7 +713,7 @@ def test_words_for_numbers():
     ]
     assert numbers.memory(1_500_000_000) == "1.50 GB"
     assert numbers.probability(0.0001) == "< 0.001"
-    assert numbers.count(1, "method") == "one method"
+    assert numbers.plural(1, "method") == "1 method"
     assert numbers.join(["a", "b", "c"]) == "a, b and c"
     assert numbers.join([str(i) for i in range(12)]).endswith("8 and 3 others")
     assert [numbers.seconds(s, digits=2) for s in (0.0154, 2.02, 119.0)] == [
@@ -715,7 +723,7 @@ def test_words_for_numbers():
     ]
     assert words.describe_splits(Splits(folds=5), 10).startswith("5-fold cross-validation, 2 times")
     assert words.describe_splits(Splits(train_size=50, stratify=False), 1) == (
-        "one split, 50 rows train, not stratified, seeds from 0"
+        "1 split, 50 rows train, not stratified, seeds from 0"
     )
 
 

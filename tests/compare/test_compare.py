@@ -10,7 +10,6 @@ from discernel.compare.compare import (
     compare,
     comparison_plan,
     file_data,
-    stored_records,
 )
 from discernel.compare.methods import (
     DEFAULT_METHODS,
@@ -202,7 +201,7 @@ def test_a_comparison_ranks_and_says_whether_it_means_anything(table, tmp_path):
     means = [entry.mean for entry in found.ranking]
     assert means == sorted(means, reverse=True)
     assert {entry.method for entry in found.ranking} == set(FAST)
-    assert {entry.standing for entry in found.ranking} <= {"ahead", "level", "behind"}
+    assert {entry.verdict for entry in found.ranking} <= {"clearly best", "best", "tied", "worse"}
     assert (found.summary.ran, found.summary.found) == (6, 0)
 
 
@@ -260,7 +259,7 @@ def test_a_store_can_be_read_without_its_plan(table, tmp_path):
     place = tmp_path / "r.sqlite"
     found = compare(file_data(table), n_splits=2, methods=FAST, store=place, n_jobs=1)
     with Store(place) as store:
-        records = stored_records(store)
+        records = store.records(store.cells(method_name), predictions=True)
     assert {record.cell.key for record in records} == {r.cell.key for r in found.records}
     assert {record.cell.method.name for record in records} == set(FAST)
     assert all(len(record.result.predictions["y_true"]) == 8 for record in records)

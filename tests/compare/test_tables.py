@@ -41,8 +41,8 @@ def records(data, **accuracies):
     ]
 
 
-def standings(table, dataset):
-    return {entry.method: entry.standing for entry in table.of_dataset(dataset)}
+def verdicts(table, dataset):
+    return {entry.method: entry.verdict for entry in table.of_dataset(dataset)}
 
 
 def test_an_entry_sums_up_its_records():
@@ -54,7 +54,7 @@ def test_an_entry_sums_up_its_records():
     entry = summarize(found).entries["wine", "lda"]
     assert entry.interval == corrected_interval(values, 0.25)
     assert entry.values == dict(enumerate(values))
-    assert (entry.seconds_fit, entry.peak_memory) == (1.5, 103)
+    assert (entry.mean_time("seconds_fit"), entry.peak_memory) == (1.5, 103)
     assert entry.n_failed == 0
 
 
@@ -69,7 +69,7 @@ def test_failures_are_counted_and_told():
     table = summarize(found)
     lda, svc = table.entries["wine", "lda"], table.entries["wine", "svc"]
     assert (lda.n_failed, lda.interval.n, lda.mean) == (2, 2, pytest.approx(0.85))
-    assert (svc.n_failed, svc.interval, svc.standing) == (2, None, "failed")
+    assert (svc.n_failed, svc.interval, svc.verdict) == (2, None, "failed")
     assert math.isnan(svc.mean)
     assert [(f.method, f.message, f.repetitions) for f in failures(table)] == [
         ("lda", "ValueError: it broke", (1,)),
@@ -78,19 +78,19 @@ def test_failures_are_counted_and_told():
     ]
 
 
-def test_best_is_ahead_only_if_all_others_are_clearly_behind():
+def test_a_method_is_clearly_best_only_if_all_others_are_worse():
     best, worse = [0.95, 0.96, 0.95, 0.96], [0.75, 0.77, 0.76, 0.75]
     table = summarize(records("a", x=best, y=worse) + records("b", x=best, y=worse, z=best[::-1]))
-    assert standings(table, "a") == {"x": "ahead", "y": "behind"}
-    assert standings(table, "b") == {"x": "level", "y": "behind", "z": "level"}
+    assert verdicts(table, "a") == {"x": "clearly best", "y": "worse"}
+    assert verdicts(table, "b") == {"x": "best", "y": "worse", "z": "best"}
 
 
-def test_a_tie_is_level_on_both_sides():
+def test_a_tie_is_best_on_both_sides():
     table = summarize(records("a", x=[0.9, 0.8], y=[0.9, 0.8]))
-    assert standings(table, "a") == {"x": "level", "y": "level"}
+    assert verdicts(table, "a") == {"x": "best", "y": "best"}
 
 
-def test_standings_are_corrected_for_all_pairs_of_methods():
+def test_verdicts_are_corrected_for_all_pairs_of_methods():
     rng = np.random.default_rng(0)
     best = 0.9 + 0.01 * rng.random(4)
     noise = 0.01 * rng.random((5, 4))
@@ -102,8 +102,8 @@ def test_standings_are_corrected_for_all_pairs_of_methods():
     expected = dict(zip(pairs, holm(raw).tolist(), strict=True))
     found = {name: table.entries["a", name].p_value for name in names}
     assert found == pytest.approx({name: expected["best", name] for name in names})
-    assert [table.entries["a", name].standing for name in names] == [
-        "behind" if found[name] < 0.05 else "level" for name in names
+    assert [table.entries["a", name].verdict for name in names] == [
+        "worse" if found[name] < 0.05 else "tied" for name in names
     ]
     assert table.entries["a", "best"].p_value == max(found.values())
 
@@ -125,15 +125,15 @@ def test_a_pair_has_one_probability_whoever_is_the_reference():
 
 
 def test_one_split_or_one_method_cannot_be_told():
-    assert set(standings(summarize(records("a", x=[0.9], y=[0.1])), "a").values()) == {"untested"}
-    assert standings(summarize(records("a", x=[0.9, 0.8])), "a") == {"x": "untested"}
+    assert set(verdicts(summarize(records("a", x=[0.9], y=[0.1])), "a").values()) == {"cannot tell"}
+    assert verdicts(summarize(records("a", x=[0.9, 0.8])), "a") == {"x": "cannot tell"}
 
 
 def test_differences_that_only_rounding_tells_apart_cannot_be_told():
     """One row of eighty in both splits: not 'worse' with p = 1e-15."""
     x, y = [79 / 80, 78 / 80], [78 / 80, 77 / 80]
     table = summarize(records("a", x=x, y=y))
-    assert set(standings(table, "a").values()) == {"untested"}
+    assert set(verdicts(table, "a").values()) == {"cannot tell"}
     [comparison] = table.against("x")
     assert comparison.verdict == "cannot tell"
 
@@ -167,7 +167,7 @@ def test_ranks_are_over_data_sets_and_failures_come_last():
         + records("c", x=[0.9, 0.9], y=[0.8, 0.8], z=[0.7, 0.7])
     )
     ranking = rank_methods(table)
-    assert ranking.methods == ("x", "y", "z")
+    assert list(ranking.ranks) == ["x", "y", "z"]
     assert ranking.ranks == pytest.approx({"x": 4 / 3, "y": 5 / 3, "z": 3.0})
     assert ranking.datasets == ("a", "b", "c")
     assert ranking.verdicts == {"x": "best", "y": "tied", "z": "tied"}
@@ -189,14 +189,14 @@ def test_ranks_are_worse_beyond_the_critical_difference():
     for i in range(20):
         x, y = 0.9 + 0.01 * rng.random(2)
         found += records(f"d{i}", x=[x], y=[y], z=[0.5])
-    verdicts = rank_methods(summarize(found)).verdicts
-    assert list(verdicts.values()) == ["best", "tied", "worse"]
-    assert verdicts["z"] == "worse"
+    ranked = rank_methods(summarize(found)).verdicts
+    assert list(ranked.values()) == ["best", "tied", "worse"]
+    assert ranked["z"] == "worse"
 
 
 def test_methods_that_were_not_run_everywhere_have_no_rank():
     found = records("a", x=[0.9], y=[0.8], z=[0.7]) + records("b", x=[0.9], y=[0.8])
-    assert rank_methods(summarize(found)).methods == ("x", "y")
+    assert list(rank_methods(summarize(found)).ranks) == ["x", "y"]
 
 
 def test_one_data_set_or_one_method_is_not_ranked():
@@ -241,7 +241,7 @@ def test_splits_that_do_not_tell_their_size_have_no_interval():
         [record("a", m, i, 0.8 + i / 10, splits=splits) for m in "xy" for i in (0, 1)]
     )
     assert math.isnan(table.entries["a", "x"].interval.low)
-    assert standings(table, "a") == {"x": "untested", "y": "untested"}
+    assert verdicts(table, "a") == {"x": "cannot tell", "y": "cannot tell"}
     assert math.isnan(table.against("x")[0].p_value)
 
 
@@ -250,7 +250,7 @@ def test_a_record_may_have_no_accuracy():
     del found[1].result.metrics["accuracy"]
     table = summarize(found)
     assert table.entries["a", "y"].interval is None
-    assert table.entries["a", "y"].standing == "untested"
+    assert table.entries["a", "y"].verdict == "cannot tell"
 
 
 def test_no_records_are_refused():
@@ -273,7 +273,7 @@ def test_of_a_loss_the_least_is_the_best():
     low, high = [0.10, 0.11, 0.12, 0.10], [0.80, 0.84, 0.82, 0.83]
     table = summarize(with_losses(x=high, y=low), "log-loss")
     assert table.metric.name == "log_loss"
-    assert standings(table, "wine") == {"x": "behind", "y": "ahead"}
+    assert verdicts(table, "wine") == {"x": "worse", "y": "clearly best"}
     assert [entry.method for entry in table.ranked("wine")] == ["y", "x"]
     [pair] = table.against("x")
     assert pair.difference.mean < 0
@@ -288,15 +288,15 @@ def test_losses_above_one_have_whole_intervals_and_ranks_begin_with_the_least():
     other = [replace(r, cell=replace(r.cell, data=Data("iris"))) for r in found]
     table = summarize([*found, *other], "log_loss")
     assert table.entries["wine", "x"].interval.high > 2.2
-    assert rank_methods(table).methods == ("y", "x")
+    assert list(rank_methods(table).ranks) == ["y", "x"]
 
 
-def test_a_method_without_the_metric_has_no_standing_but_its_other_numbers():
+def test_a_method_without_the_metric_has_no_verdict_but_its_other_numbers():
     found = [*with_losses(x=[0.1, 0.2, 0.3]), *records("wine", y=[0.9, 0.8, 0.7])]
     entry = summarize(found, "log_loss").entries["wine", "y"]
-    assert (entry.interval, entry.standing, entry.n_failed) == (None, "untested", 0)
+    assert (entry.interval, entry.verdict, entry.n_failed) == (None, "cannot tell", 0)
     assert entry.means == {"accuracy": pytest.approx(0.8)}
-    assert entry.seconds_fit == 1.0
+    assert entry.mean_time("seconds_fit") == 1.0
     with pytest.raises(InvalidInputError, match="The metric must be one of"):
         summarize(found, "f1")
 
@@ -305,8 +305,6 @@ def test_the_best_is_best_where_one_of_its_pairs_cannot_be_tested():
     good = [0.9, 0.92, 0.91, 0.9]
     near = [0.91, 0.9, 0.92, 0.88]
     table = summarize(records("a", x=good, twin=good, y=near, z=[v - 0.5 for v in good]))
-    assert standings(table, "a") == {
-        "x": "level", "twin": "level", "y": "level", "z": "untested",
+    assert verdicts(table, "a") == {
+        "x": "best", "twin": "best", "y": "tied", "z": "cannot tell",
     }  # fmt: skip
-    verdicts = {entry.method: table.verdict(entry) for entry in table.of_dataset("a")}
-    assert verdicts == {"x": "best", "twin": "best", "y": "tied", "z": "cannot tell"}

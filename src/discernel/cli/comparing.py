@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -30,14 +30,13 @@ from discernel.cli.shared import (
     out,
     say_where,
 )
-from discernel.compare.compare import DEFAULT_STORE, Comparison, compare
+from discernel.compare.compare import DEFAULT_STORE, compare
 from discernel.compare.exports import comparison_csv, comparison_json, origin_of
 from discernel.compare.methods import DEFAULT_METHODS, METHODS, NUMBER_METHODS
 from discernel.compare.metrics import METRICS, NUMBER_METRICS
 from discernel.compare.report import write_report
 from discernel.compare.report.words import conclusion
 from discernel.rows.writing import check_writable_path, refuse_same_file, write_file
-from discernel.show.facts import Origin
 
 
 def _quoted(names: Iterable[str]) -> str:
@@ -109,7 +108,17 @@ def compare_command(
     are stored: run the same command again to continue after an interruption.
     """
     with one_line_errors(f"Run the same command again to continue from {store}."):
-        _check_places(data, store, {"report": report, "json": _path(json), "csv": _path(csv)})
+        written = {"report": report, "json": json, "csv": csv}
+        files = {name: Path(file) for name, file in written.items() if file not in (None, "-")}
+        refuse_same_file(
+            data=file_of(data),
+            store=store,
+            log_of_the_store=f"{store}-wal",
+            index_of_the_store=f"{store}-shm",
+            **files,
+        )
+        for what, path in files.items():
+            check_writable_path(what, path)
         # With JSON or CSV on standard output, all other text goes to standard error.
         console = err if "-" in (json, csv) else out
         found = compare(
@@ -124,52 +133,26 @@ def compare_command(
             progress=not quiet,
             started=lambda rows, notes: None if quiet else show.show_data(console, rows, notes),
         )
-        origin = origin_of(found, command_line())
-        page = _write_page(found, origin, report, store)
+        name, origin = found.dataset.name, origin_of(found, command_line())
+        page = write_report(
+            found.records,
+            report or store.parent / f"{name}.html",
+            title=f"{name}: learned kernels and baselines",
+            metric=found.metric,
+            origin=origin,
+        )
         if not quiet:
             show_comparing.show_comparison(console, found)
-        if json is not None:
-            sentences = tuple(conclusion(found.table, found.dataset.name))
-            _write(json, comparison_json(found, origin, sentences))
-        if csv is not None:
-            _write(csv, comparison_csv(found))
+        sentences = tuple(conclusion(found.table, name))
+        _write(json, lambda: comparison_json(found, origin, sentences))
+        _write(csv, lambda: comparison_csv(found))
         if not quiet:
             say_where("report", page, err=console is err)
 
 
-def _check_places(data: str, store: Path, written: dict[str, Path | None]) -> None:
-    """Raise an error if two paths are the same file, or if a file cannot be written."""
-    refuse_same_file(
-        data=file_of(data),
-        store=store,
-        log_of_the_store=f"{store}-wal",
-        index_of_the_store=f"{store}-shm",
-        **written,
-    )
-    for what, path in written.items():
-        if path is not None:
-            check_writable_path(what, path)
-
-
-def _write_page(found: Comparison, origin: Origin, report: Path | None, store: Path) -> Path:
-    """Write the report of a comparison, by default in the folder of the store; return its path."""
-    return write_report(
-        found.records,
-        store.parent / f"{found.dataset.name}.html" if report is None else report,
-        title=f"{found.dataset.name}: learned kernels and baselines",
-        metric=found.metric,
-        origin=origin,
-    )
-
-
-def _path(where: str | None) -> Path | None:
-    """Return the path of an output option; None for standard output or no output."""
-    return None if where in (None, "-") else Path(str(where))
-
-
-def _write(where: str, text: str) -> None:
-    """Write text to a file, or to standard output for ``-``."""
+def _write(where: str | None, text: Callable[[], str]) -> None:
+    """Write text to a file, or to standard output for ``-``; None for nothing."""
     if where == "-":
-        sys.stdout.write(text)
-    else:
-        write_file(where, text.encode())
+        sys.stdout.write(text())
+    elif where is not None:
+        write_file(where, text().encode())

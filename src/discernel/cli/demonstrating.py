@@ -97,11 +97,13 @@ def _show(records: list[Record]) -> None:
     accuracy, log_loss = summarize(records, "accuracy"), summarize(records, "log_loss")
     _print_table("Accuracy in %, the higher the better", accuracy, _mean)
     _print_table("Log-loss of the probabilities, the lower the better", log_loss, _mean)
-    _print_table("Time of a fit", accuracy, lambda entry, _: Text(seconds(entry.seconds_fit, 2)))
+    _print_table(
+        "Time of a fit", accuracy, lambda entry, _: Text(seconds(entry.mean_time("seconds_fit"), 2))
+    )
     for words in _verdicts(accuracy, log_loss):
         out.print(f"\n{words}")
     # In this data set it is known which columns matter.
-    found = mean_importances(accuracy.records["few_columns", "discernel"])
+    found = mean_importances(accuracy.entries["few_columns", "discernel"].records)
     if found:
         out.print()
         title = "columns that matter in few columns"
@@ -148,7 +150,7 @@ def _verdicts(accuracy: ResultTable, log_loss: ResultTable) -> list[str]:
             said.append(
                 f"On {_title(name)}, {first.method} has the better accuracy: "
                 f"{100 * first.mean:.1f} % against {100 * ours.mean:.1f} %, "
-                f"{_CLEARLY[accuracy.verdict(ours)]}."
+                f"{_CLEARLY[ours.verdict]}."
             )
     return said
 

@@ -8,8 +8,6 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from discernel.cli import fusing, learning
 from discernel.cli.shared import (
@@ -23,13 +21,14 @@ from discernel.cli.shared import (
 from discernel.exceptions import InvalidInputError
 from discernel.inspection import Contributions, contributions, similar_rows
 from discernel.inspection.source_weights import sum_by
-from discernel.inspection.words import RowScore, cell_text, similar_rows_title
+from discernel.inspection.words import RowScore, cell_text
 from discernel.persistence import SavedModel, read_model
-from discernel.show.terminal import bar, indented, plain_table, print_blocks, print_heading, say
-from discernel.show.words import one_line, plural
+from discernel.report.model import RowExplanation
+from discernel.show.terminal import print_blocks
+from discernel.show.words import percent
 
-#: The numbers of rows explained by default, and of contributions shown for each row.
-FIRST_ROWS, _MOST_TERMS = 3, 8
+#: The numbers of rows explained by default, and of contributions and classes of each row.
+FIRST_ROWS, _MOST_TERMS, _MOST_CLASSES = 3, 8, 4
 #: The blocks of facts shown for a model.
 _SHOWN = ("data", "importances", "sources")
 
@@ -72,7 +71,8 @@ def explain_command(
             if as_json:
                 typer.echo(json.dumps(each, ensure_ascii=False, default=str))
             else:
-                _show_row(out, each)
+                typer.echo()
+                print_blocks(out, row_explanation(each).blocks(_MOST_TERMS))
         if not row and not as_json and len(chosen) < len(rows.X):
             typer.echo(f"\nThe first {len(chosen)} of {len(rows.X):,} rows; --row N for others.")
 
@@ -207,74 +207,47 @@ def _similar(model: SavedModel, X: Any, n: int) -> list[list[dict[str, Any]]]:
     return rows
 
 
-# ---- on the terminal ---------------------------------------------------------------------------
+# ---- on a terminal or a page -------------------------------------------------------------------
 
 
-def _show_row(console: Console, found: Mapping[str, Any]) -> None:
-    who = ", ".join(f"{name} {value}" for name, value in found["identifiers"].items())
-    print_heading(console, f"row {found['row']:,}", who)
-    shares = sorted(found["probabilities"].items(), key=lambda pair: -pair[1])
-    listed = ", ".join(f"{label} {100 * share:.1f} %" for label, share in shares[:4])
-    predicted = prediction_text(found["predicted"])
-    say(console, f"predicted {predicted}" + f": {listed}" * bool(shares))
-    start = f"{found['baseline_is'].capitalize()}: "
-    if shares:
-        start = f"{found['score_is']}: {found['score']:z.3g}. {start}{found['baseline']:z.3g}"
-    else:
-        start += prediction_text(found["baseline"])
-    say(console, f"{start}, to which columns add:")
-    terms = {_with_cell(found, name): value for name, value in found["columns"].items()}
-    _show_terms(console, terms, "column")
-    if len(found["sources"]) > 1:
-        say(console, "the same by source")
-        _show_terms(console, found["sources"], "source")
-    for side in ("for", "against"):
-        rows = [each for each in found["similar"] if each["speaks"] == side]
-        if not rows:
-            continue
-        say(console, similar_rows_title(side, predicted))
-        table = plain_table("", ">", ">", "", header=False)
-        for each in rows:
-            label = label_text(each)
-            alike, push = f"{each['similarity']:z.2f}", f"{each['support']:+z.3g}"
-            texts = (training_row(each), f"similarity {alike}", f"adds {push}", one_line(label))
-            table.add_row(*map(Text, texts))
-        indented(console, table, 4)
+def row_explanation(found: Mapping[str, Any]) -> RowExplanation:
+    """Return an explanation for a terminal or a page, from one of `explain_rows`."""
+    cells, shares = found["cells"], found["probabilities"]
+    columns, sources = found["columns"], found["sources"]
+    listed = sorted(shares.items(), key=lambda pair: -pair[1])[:_MOST_CLASSES]
+    known = ", ".join(f"{label} {percent(share)} %" for label, share in listed)
+    names = [f"{name} {value}" for name, value in found["identifiers"].items()]
+    similar = []
+    for each in found["similar"]:
+        place, label = each["training_row"], each.get("class", each.get("number"))
+        name = "a row" if place is None else f"row {place:,}"  # rows of a sample have no number
+        text = "" if label is None else _prediction_text(label)
+        similar.append((name, text, each["similarity"], each["support"]))
+    return RowExplanation(
+        row=", ".join([f"row {found['row']:,}", *names]),
+        predicted=_prediction_text(found["predicted"]),
+        baseline=found["baseline"],
+        contributions={
+            f"{name} = {cell_text(cells[name])}" if name in cells else name: value
+            for name, value in (columns or sources).items()
+        },
+        probability=shares.get(str(found["predicted"])),
+        similar=similar,
+        words=f"Probabilities: {known}.\n" * bool(known) + _score_words(found["score_is"]),
+        sources=sources if columns and len(sources) > 1 else {},
+    )
 
 
-def prediction_text(predicted: Any) -> str:
+def _prediction_text(predicted: Any) -> str:
     """Return a predicted class, or a predicted number with seven digits."""
     return f"{predicted:.7g}" if isinstance(predicted, float) else str(predicted)
 
 
-def label_text(similar: Mapping[str, Any]) -> str:
-    """Return the class or number of a similar training row; empty if unknown."""
-    label = similar.get("class", similar.get("number"))
-    return "" if label is None else prediction_text(label)
-
-
-def training_row(similar: Mapping[str, Any]) -> str:
-    """Return the name of a training row; rows of a sample of chunks have no number."""
-    place = similar["training_row"]
-    return "a row" if place is None else f"row {place:,}"
-
-
-def _with_cell(found: Mapping[str, Any], name: str) -> str:
-    return f"{name} = {cell_text(found['cells'][name])}" if name in found["cells"] else name
-
-
-def _show_terms(console: Console, terms: Mapping[str, float], what: str) -> None:
-    """Show the largest contributions, and the sum of the others."""
-    ranked = sorted(terms, key=lambda name: -abs(terms[name]))
-    table = plain_table("~", ">", "", header=False)
-    largest = abs(terms[ranked[0]]) if ranked else 1.0
-    digits = 2 if largest >= 0.5 else 3  # small numbers need more digits
-    for name in ranked[:_MOST_TERMS]:
-        value = terms[name]
-        drawn = bar(value / (largest or 1.0), 20)
-        table.add_row(Text(one_line(name)), f"{value:+z.{digits}f}", drawn)
-    rest = ranked[_MOST_TERMS:]
-    if rest:
-        name = plural(len(rest), f"other {what}")
-        table.add_row(Text(name, style="dim"), f"{sum(terms[n] for n in rest):+z.{digits}f}", "")
-    indented(console, table, 4)
+def _score_words(score_is: str) -> str:
+    """Return a sentence that defines the score, for numbers, for two or for more classes."""
+    name, _, label = score_is.partition(" for ")
+    if not label:
+        return "The score is the predicted number."
+    if name == "log-odds":
+        return f"The score is the log-odds of {label}."
+    return f"The score is the score of {label} minus the mean over the classes."

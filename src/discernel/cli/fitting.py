@@ -226,8 +226,8 @@ def predict_command(
             sys.stdout.flush()  # raises errors of a closed pipe or a full disk here
         elif not quiet:
             say_where("predictions", output)
-        if known is not None and not quiet:
-            typer.echo(str(known), err=True)
+        if known and not quiet:
+            typer.echo(known, err=True)
 
 
 def _note_new_values(model: SavedModel, rows: learning.Rows) -> None:

@@ -10,7 +10,8 @@ import numpy as np
 import typer
 from sklearn.pipeline import make_pipeline
 
-from discernel.cli.learning import Learner, count_classes
+from discernel.cli.learning import Learner
+from discernel.compare.exports import count_classes
 from discernel.compare.plan import Data
 from discernel.exceptions import InvalidInputError
 from discernel.inspection.source_weights import kernel_sources

@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import discernel
+from discernel.compare.exports import count_classes
 from discernel.compare.fitting import learner_kernels
 from discernel.compare.plan import Data
 from discernel.compare.tasks import encoded_views
@@ -127,15 +128,6 @@ def fit_model(data: Data, learner: Learner) -> SavedModel:
     pipeline = _fitted(dataset, learner, groups)
     origin = learner.origin(source, class_counts=count_classes(dataset.y), **facts)
     return SavedModel(pipeline, schema, target, dataset.name, origin)
-
-
-def count_classes(y: Any) -> dict[str, int]:
-    """Return the number of rows of each class; empty for numbers to predict."""
-    y = np.asarray(y)
-    if holds_numbers(y):
-        return {}
-    classes, counts = np.unique(y, return_counts=True)
-    return dict(zip(map(str, classes), counts.tolist(), strict=True))
 
 
 def _fitted(dataset: Dataset, learner: Learner, groups: NDArray[Any] | None) -> Any:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -25,83 +23,6 @@ from discernel.rows.writing import csv_text, open_atomic
 _PARQUET, _JSON = (".parquet", ".pq"), (".jsonl", ".ndjson")
 
 
-@dataclass(frozen=True)
-class Hits:
-    """The number of rows with known classes, and of correct predictions among them."""
-
-    n_known: int
-    n_right: int
-
-    @classmethod
-    def of(cls, labels: NDArray[Any], truth: Any) -> Hits:
-        """Count correct predictions.
-
-        Parameters
-        ----------
-        labels : ndarray of shape (n_rows,)
-            The predicted classes.
-        truth : array-like of shape (n_rows,)
-            The classes; missing where they are not known.
-        """
-        truth = import_pandas().Series(truth)
-        known = truth.notna()
-        said = [one_spelling(label) for label in labels[known.to_numpy()].tolist()]
-        right = said == truth[known].astype(object).map(one_spelling)
-        return cls(int(known.sum()), int(right.sum()))
-
-    def __add__(self, other: Hits) -> Hits:
-        return Hits(self.n_known + other.n_known, self.n_right + other.n_right)
-
-    def __str__(self) -> str:
-        return f"accuracy {self.n_right / self.n_known:.3f} on {self.n_known:,} rows"
-
-
-@dataclass(frozen=True)
-class Errors:
-    """Sums over rows with known numbers: squared errors, and the mean and scatter of numbers."""
-
-    n_known: int
-    squared: float
-    mean: float
-    scatter: float
-
-    @classmethod
-    def of(cls, numbers: NDArray[np.float64], truth: Any) -> Errors:
-        """Sum squared errors.
-
-        Parameters
-        ----------
-        numbers : ndarray of shape (n_rows,)
-            The predictions.
-        truth : array-like of shape (n_rows,)
-            The numbers; missing, or other text, where they are not known.
-        """
-        cells = plain_decimals(canonical_text(import_pandas().Series(truth)))
-        found = import_pandas().to_numeric(import_pandas().Series(cells), errors="coerce")
-        values = found.to_numpy(dtype=np.float64)
-        known = np.isfinite(values)
-        if not known.any():
-            return cls(0, 0.0, 0.0, 0.0)
-        y, squares = values[known], (values[known] - numbers[known]) ** 2
-        return cls(len(y), float(squares.sum()), float(y.mean()), float(len(y) * y.var()))
-
-    def __add__(self, other: Errors) -> Errors:
-        n = self.n_known + other.n_known
-        share = other.n_known / max(1, n)
-        gap = other.mean - self.mean
-        return Errors(
-            n,
-            self.squared + other.squared,
-            self.mean + share * gap,
-            self.scatter + other.scatter + self.n_known * share * gap**2,
-        )
-
-    def __str__(self) -> str:
-        typical = f"root mean squared error {math.sqrt(self.squared / self.n_known):.4g}"
-        r2 = f"R² {1.0 - self.squared / self.scatter:.3f}, " if self.scatter > 0 else ""
-        return f"{r2}{typical} on {self.n_known:,} rows"
-
-
 @dataclass(frozen=True, eq=False)
 class Predictions:
     """Predictions for some rows.
@@ -113,13 +34,13 @@ class Predictions:
         name of the output column.
     kept : DataFrame
         Columns that are copied to the output.
-    known : Hits, Errors or None
-        The comparison with known classes or numbers; None if the rows have no target.
+    known : tuple of float
+        From `count_correct` or `sum_errors`; empty if the rows have no target.
     """
 
     outputs: Mapping[str, NDArray[Any]]
     kept: Any
-    known: Hits | Errors | None = None
+    known: tuple[float, ...] = ()
 
     @classmethod
     def of(cls, model: SavedModel, rows: Rows) -> Predictions:
@@ -138,51 +59,84 @@ class Predictions:
             shares = model.pipeline.predict_proba(rows.X).T
             names = (f"probability_{label}" for label in classes)
             outputs |= dict(zip(names, shares, strict=True))
-        compared: type[Hits | Errors] = Errors if classes is None else Hits
-        known = None if rows.y is None else compared.of(predicted, rows.y)
-        return cls(outputs, rows.kept, known)
+        compare = sum_errors if classes is None else count_correct
+        return cls(outputs, rows.kept, () if rows.y is None else compare(predicted, rows.y))
 
     @property
     def n_rows(self) -> int:
         """The number of rows."""
         return len(self.outputs["predicted"])
 
-    @property
-    def names(self) -> list[str]:
-        """The names of all output columns; a kept column called "row" replaces row numbers."""
-        kept = list(self.kept.columns)
-        ours = list(self.outputs)
+    def columns(self, first: int) -> dict[str, list[Any]]:
+        """Return the cells of all output columns, as plain data; None for missing cells.
+
+        Parameters
+        ----------
+        first : int
+            The row number of the first row. A kept column called "row" replaces row numbers.
+        """
+        kept, ours = list(self.kept.columns), list(self.outputs)
         if twice := sorted(set(kept) & set(ours)):
             raise InvalidInputError(
                 f"A kept column must not have the name of an output column. Got {twice[0]!r}. "
                 "Rename the column, or do not keep it."
             )
-        return ["row"] * ("row" not in kept) + kept + ours
-
-    def columns(self, first: int) -> list[list[Any]]:
-        """Return the cells of all output columns, as plain data.
-
-        Parameters
-        ----------
-        first : int
-            The row number of the first row.
-        """
-        numbers = list(range(first, first + self.n_rows))
-        kept = [_plain(self.kept[name]) for name in self.kept.columns]
-        rows = [numbers] * ("row" not in self.kept.columns)
-        return [*rows, *kept, *(column.tolist() for column in self.outputs.values())]
+        cells = self.kept.astype(object)
+        cells = cells.where(cells.notna(), None)
+        numbers = {} if "row" in kept else {"row": list(range(first, first + self.n_rows))}
+        copied = {name: list(cells[name]) for name in kept}
+        return numbers | copied | {name: self.outputs[name].tolist() for name in ours}
 
 
-def _plain(column: Any) -> list[Any]:
-    """Return the cells of a column, None for missing cells."""
-    cells = column.astype(object)
-    return list(cells.where(cells.notna(), None))
+# ---- comparison with known classes or numbers --------------------------------------------------
+
+
+def count_correct(labels: NDArray[Any], truth: Any) -> tuple[float, ...]:
+    """Return the number of rows with a known class, and of correct predictions among them."""
+    truth = import_pandas().Series(truth)
+    known = truth.notna()
+    predicted = [one_spelling(label) for label in labels[known.to_numpy()].tolist()]
+    right = predicted == truth[known].astype(object).map(one_spelling)
+    return int(known.sum()), int(right.sum())
+
+
+def sum_errors(numbers: NDArray[np.float64], truth: Any) -> tuple[float, ...]:
+    """Return the number of rows with a known number, and sums over them.
+
+    These are the sum of squared errors, the mean of the numbers, and their scatter: the sum of
+    squared differences from the mean. Text that is no number counts as unknown.
+    """
+    cells = plain_decimals(canonical_text(import_pandas().Series(truth)))
+    found = import_pandas().to_numeric(import_pandas().Series(cells), errors="coerce")
+    values = found.to_numpy(dtype=np.float64)
+    known = np.isfinite(values)
+    if not known.any():
+        return 0, 0.0, 0.0, 0.0
+    y, squares = values[known], (values[known] - numbers[known]) ** 2
+    return len(y), float(squares.sum()), float(y.mean()), float(len(y) * y.var())
+
+
+def describe_known(sums: Sequence[tuple[float, ...]]) -> str:
+    """Return the accuracy, or R² and the typical error, from the sums of all chunks."""
+    n, *others = np.transpose(sums)
+    rows = f"on {int(n.sum()):,} rows"
+    if len(others) == 1:
+        return f"accuracy {others[0].sum() / n.sum():.3f} {rows}"
+    squared, means, scatter = others
+    between = float(n @ (means - np.average(means, weights=n)) ** 2)
+    total, error = float(scatter.sum()) + between, float(squared.sum())
+    rounding = 16 * np.finfo(np.float64).eps * float(np.abs(means).max())
+    r2 = f"R² {1.0 - error / total:.3f}, " if total > float(n.sum()) * rounding**2 else ""
+    return f"{r2}root mean squared error {math.sqrt(error / n.sum()):.4g} {rows}"
+
+
+# ---- writing -----------------------------------------------------------------------------------
 
 
 def write_predictions(
     parts: Iterable[Predictions], output: Path | Callable[[str], Any], *, as_json: bool = False
-) -> Hits | Errors | None:
-    """Write predictions chunk by chunk.
+) -> str:
+    """Write predictions chunk by chunk; return a comparison with known classes or numbers, if any.
 
     A file is replaced only if all predictions have been written.
 
@@ -195,17 +149,12 @@ def write_predictions(
         takes text.
     as_json : bool, default=False
         Whether to write JSON lines instead of CSV.
-
-    Returns
-    -------
-    Hits, Errors or None
-        The comparison with known classes or numbers; None if none is known.
     """
-    known: list[Any] = []
+    known: list[tuple[float, ...]] = []
 
     def noted() -> Iterator[Predictions]:
         for part in parts:
-            if part.known is not None and part.known.n_known:
+            if any(part.known):
                 known.append(part.known)
             yield part
 
@@ -218,20 +167,21 @@ def write_predictions(
         as_json = as_json or output.suffix.lower() in _JSON
         with open_atomic(output) as file:
             _write_text(noted(), lambda text: file.write(text.encode()), as_json)
-    return reduce(operator.add, known) if known else None
+    return describe_known(known) if known else ""
 
 
 def _write_text(parts: Iterable[Predictions], write: Callable[[str], Any], as_json: bool) -> None:
     done = 0
     for part in parts:
-        rows = zip(*part.columns(done + 1), strict=True)
+        columns = part.columns(done + 1)
+        names, rows = list(columns), zip(*columns.values(), strict=True)
         if as_json:
-            named = (dict(zip(part.names, row, strict=True)) for row in rows)
+            named = (dict(zip(names, row, strict=True)) for row in rows)
             write("".join(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in named))
         else:
             # Only the first chunk has a header.
-            header = csv_text(part.names, []) if done else ""
-            write(csv_text(part.names, rows).removeprefix(header))
+            header = csv_text(names, []) if done else ""
+            write(csv_text(names, rows).removeprefix(header))
         done += part.n_rows
 
 
@@ -244,9 +194,8 @@ def _write_parquet(parts: Iterable[Predictions], file: Any) -> None:
     done, writer = 0, None
     try:
         for part in parts:
-            cells = dict(zip(part.names, part.columns(done + 1), strict=True))
             schema = None if writer is None else writer.schema
-            table = pa.table(cells, schema=schema)
+            table = pa.table(part.columns(done + 1), schema=schema)
             writer = writer or pq.ParquetWriter(file, table.schema)
             writer.write_table(table)
             done += table.num_rows

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from discernel.cli import learning, show
-from discernel.cli.explaining import (
-    FIRST_ROWS,
-    choose_rows,
-    explain_rows,
-    label_text,
-    prediction_text,
-    training_row,
-)
+from discernel.cli.explaining import FIRST_ROWS, choose_rows, explain_rows, row_explanation
 from discernel.cli.shared import (
     AsJson,
     RowNumbers,
@@ -28,21 +21,20 @@ from discernel.cli.shared import (
     read_predictor,
     say_where,
 )
-from discernel.compare.compare import DEFAULT_STORE, stored_records
+from discernel.compare.compare import DEFAULT_STORE
+from discernel.compare.methods import method_name
 from discernel.compare.metrics import (
     ALL_METRICS,
     NUMBER_METRICS,
-    PredictionMetric,
     default_metric,
     find_metric,
     metrics_beside,
 )
 from discernel.compare.report import write_report
-from discernel.compare.store import Record, Store
+from discernel.compare.store import Store
 from discernel.exceptions import InvalidInputError
-from discernel.inspection.words import cell_text
-from discernel.persistence import SavedModel, read_model
-from discernel.report.model import RowExplanation, write_facts_report
+from discernel.persistence import read_model
+from discernel.report.model import write_facts_report
 from discernel.rows.writing import check_writable_path, refuse_same_file
 from discernel.show.terminal import print_blocks
 
@@ -87,17 +79,15 @@ def report_command(
         refuse_same_file(file=what, report=page)
         check_writable_path("report", page)
         if _is_model(what):
-            say_where("report", _report_model(what, page, title, explain, row or ()))
-            return
-        if explain is not None or row:
+            _report_model(what, page, title, explain, row or ())
+        elif explain is not None or row:
             raise InvalidInputError(
                 "--explain and --row need a model that `discernel fit` wrote. "
                 f"{what.name} is not a model. Omit these options, or name a model."
             )
-        say_where("report", _report_store(what, page, title or "Results", metric))
-
-
-# ---- a model -----------------------------------------------------------------------------------
+        else:
+            _report_store(what, page, title or "Results", metric)
+        say_where("report", page)
 
 
 def _is_model(path: Path) -> bool:
@@ -110,63 +100,28 @@ def _is_model(path: Path) -> bool:
 
 def _report_model(
     path: Path, page: Path, title: str | None, explain: str | None, rows: Sequence[int]
-) -> Path:
+) -> None:
+    """Write the page of a model, with explanations of rows of a file."""
     if rows and explain is None:
         raise InvalidInputError("--row needs --explain DATA. Name a file with rows.")
-    model = read_model(path)
+    model, explanations = (read_model if explain is None else read_predictor)(path), []
+    if explain is not None:
+        given = learning.read_rows(model, explain)
+        chosen = choose_rows(rows, len(given.X), FIRST_ROWS)
+        explanations = [row_explanation(each) for each in explain_rows(model, given, chosen)]
     named = model.dataset + f": a model that predicts {model.target}" * bool(model.target)
-    explained = [] if explain is None else _explained(read_predictor(path), explain, rows)
-    return write_facts_report(model.describe(), page, title or named, explained)
+    write_facts_report(model.describe(), page, title or named, explanations)
 
 
-def _explained(model: SavedModel, source: str, rows: Sequence[int]) -> list[RowExplanation]:
-    given = learning.read_rows(model, source)
-    chosen = choose_rows(rows, len(given.X), FIRST_ROWS)
-    return [_explanation(each) for each in explain_rows(model, given, chosen)]
-
-
-def _explanation(found: Mapping[str, Any]) -> RowExplanation:
-    """Return the explanation of a row for the page, from the result of `explain_rows`."""
-    cells = found["cells"]
-    terms = found["columns"] or found["sources"]
-    return RowExplanation(
-        row=f"row {found['row']:,}",
-        predicted=prediction_text(found["predicted"]),
-        baseline=found["baseline"],
-        contributions={
-            f"{name} = {cell_text(cells[name])}" if name in cells else name: value
-            for name, value in terms.items()
-        },
-        probability=found["probabilities"].get(str(found["predicted"])),
-        similar=[
-            (
-                training_row(each),
-                label_text(each),
-                each["similarity"],
-                each["support"],
-            )
-            for each in found["similar"]
-        ],
-        words=_score_words(found["score_is"]),
-    )
-
-
-def _score_words(score_is: str) -> str:
-    """Return a sentence that defines the score, for numbers, for two or for more classes."""
-    name, _, label = score_is.partition(" for ")
-    if not label:
-        return "The score is the predicted number."
-    if name == "log-odds":
-        return f"The score is the log-odds of {label}."
-    return f"The score is the score of {label} minus the mean over the classes."
-
-
-# ---- results -----------------------------------------------------------------------------------
-
-
-def _report_store(store: Path, page: Path, title: str, metric: str | None) -> Path:
-    with _open_store(store) as results:
-        records, held = stored_records(results), results.held()
+def _report_store(path: Path, page: Path, title: str, metric: str | None) -> None:
+    """Write the page of all results in a file that suit a metric, and notes on the others."""
+    if not path.is_file():
+        raise InvalidInputError(
+            f"The file must be an existing model or file of results. Got {str(path)!r}. "
+            "`discernel fit` writes a model, `discernel compare` a file of results."
+        )
+    with Store(path) as store:
+        records, held = store.records(store.cells(method_name), predictions=True), store.held()
     if held:
         holders = " and ".join(sorted(set(held.values())))
         typer.echo(
@@ -175,9 +130,17 @@ def _report_store(store: Path, page: Path, title: str, metric: str | None) -> Pa
             err=True,
         )
     if not records:
-        raise InvalidInputError(f"{store} holds no results. Run: discernel compare --store {store}")
-    found = _metric_of(records) if metric is None else find_metric(metric)
-    kept = [record for record in records if _suits(record, found)]
+        raise InvalidInputError(f"{path} holds no results. Run: discernel compare --store {path}")
+    names = {name for record in records for name in record.result.metrics}
+    # By default the metric of classes, if there are any.
+    metric = metric or default_metric(numbers=bool(names) and names <= set(NUMBER_METRICS))
+    found = find_metric(metric)
+    kept = [
+        record
+        for record in records
+        if record.result.error is not None
+        or set(metrics_beside(found)) & set(record.result.metrics)
+    ]
     if len(kept) < len(records):
         other = default_metric(numbers=not found.of_numbers)
         typer.echo(
@@ -185,28 +148,7 @@ def _report_store(store: Path, page: Path, title: str, metric: str | None) -> Pa
             f"--metric {other}",
             err=True,
         )
-    return write_report(kept or records, page, title=title, metric=found.name)
-
-
-def _metric_of(records: Sequence[Record]) -> PredictionMetric:
-    """Return the default metric of results: that of classes, if there are any."""
-    known = {name for record in records for name in record.result.metrics}
-    return find_metric(default_metric(numbers=bool(known) and known <= set(NUMBER_METRICS)))
-
-
-def _suits(record: Record, metric: PredictionMetric) -> bool:
-    """Return whether a record failed, or is of classes or numbers as the metric."""
-    result = record.result
-    return result.error is not None or not metrics_beside(metric).keys().isdisjoint(result.metrics)
-
-
-def _open_store(path: Path) -> Store:
-    if not path.is_file():
-        raise InvalidInputError(
-            f"The file must be an existing model or file of results. Got {str(path)!r}. "
-            "`discernel fit` writes a model, `discernel compare` a file of results."
-        )
-    return Store(path)
+    write_report(kept or records, page, title=title, metric=found.name)
 
 
 # ---- info --------------------------------------------------------------------------------------
@@ -223,21 +165,12 @@ def info_command(
     """Show versions, threads, data sets and the file of results; or describe a model."""
     with one_line_errors():
         if model is not None:
-            _show_file(model, as_json)
-            return
-        n_finished = None
-        if store.is_file():
-            with Store(store) as results:
-                n_finished = len(results.finished())
-        if as_json:
+            facts = read_model(model).describe()
+            if as_json:
+                typer.echo(json.dumps(facts.as_plain(), indent=1))
+            else:
+                print_blocks(out, facts.blocks())
+        elif as_json:
             typer.echo(json.dumps(show.versions(), indent=1))
         else:
-            show.show_info(out, store, n_finished)
-
-
-def _show_file(path: Path, as_json: bool) -> None:
-    facts = read_model(path).describe()
-    if as_json:
-        typer.echo(json.dumps(facts.as_plain(), indent=1))
-    else:
-        print_blocks(out, facts.blocks())
+            show.show_info(out, store)

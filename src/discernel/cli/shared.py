@@ -197,15 +197,8 @@ def data_of(
     """Return the data that an argument names, a file or a data set, with the options of files."""
     path = Path(source)
     if file_ending(path) in ENDINGS or path.is_file():
-        return file_data(
-            path,
-            target,
-            drop=drop or (),
-            categorical=categorical or (),
-            numeric=numeric or (),
-            rows=rows,
-            task=task,
-        )
+        kinds = {"drop": drop or (), "categorical": categorical or (), "numeric": numeric or ()}
+        return file_data(path, target, rows=rows, task=task, **kinds)
     if path.suffix or len(path.parts) > 1:
         raise InvalidInputError(
             f"The data must be an existing file or the name of a data set. Got {source!r}. Files "

@@ -6,7 +6,6 @@ import os
 import platform
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich import markup
@@ -16,6 +15,7 @@ from threadpoolctl import threadpool_info
 
 import discernel
 from discernel.compare.machine import package_version
+from discernel.compare.store import Store
 from discernel.rows.catalog import CATALOG, CatalogEntry
 from discernel.rows.datasets import FOLDER_VARIABLE, Dataset, data_folder
 from discernel.rows.labelled import describe_target
@@ -46,36 +46,32 @@ def show_data(console: Console, dataset: Dataset, notes: Sequence[str] = ()) -> 
 
 
 def versions() -> dict[str, str | None]:
-    """Return the versions of discernel, Python and the main dependencies."""
-    found = {package: package_version(package) for package in _PACKAGES}
-    return {"discernel": discernel.__version__, "python": platform.python_version(), **found}
+    """Return the versions of discernel, Python and the main dependencies; None if missing."""
+    here = {"discernel": discernel.__version__, "python": platform.python_version()}
+    return here | {package: package_version(package) for package in _PACKAGES}
 
 
-def show_info(console: Console, store: Path, n_finished: int | None) -> None:
+def show_info(console: Console, store: Path) -> None:
     """Show versions, threads, data sets and the file of results."""
     table = plain_table("", "~")
     table.columns[0].style = "bold"
-    table.add_row("discernel", discernel.__version__)
-    table.add_row("Python", f"{platform.python_version()} on {platform.system()}")
-    for package in _PACKAGES:
-        table.add_row(package, package_version(package) or "not installed")
-    table.add_row("cores", str(os.cpu_count()))
+    facts = {name: number or "not installed" for name, number in versions().items()}
+    facts |= {"system": platform.system(), "cores": str(os.cpu_count())}
     for pool in threadpool_info():
         library = f"{pool['internal_api']} {pool.get('version') or ''}".strip()
-        table.add_row(pool["user_api"], f"{library}, {pool['num_threads']} threads")
-    folder = data_folder()
-    table.add_row(FOLDER_VARIABLE, "not set" if folder is None else escape(str(folder)))
-    finished = "none yet" if n_finished is None else f"{n_finished:,} finished runs"
-    table.add_row("results", f"{escape(str(store))}: {finished}")
-    console.print(Text(""), table, Text(""), _catalog(folder), sep="\n")
-
-
-def _catalog(folder: Path | None) -> Any:
-    """Return a table of the data sets, with their sizes and sources."""
-    table = plain_table("data set", ">rows", ">features", "from")
+        facts[pool["user_api"]] = f"{library}, {pool['num_threads']} threads"
+    folder, finished = data_folder(), "none yet"
+    if store.is_file():
+        with Store(store) as results:
+            finished = f"{len(results.finished()):,} finished runs"
+    facts[FOLDER_VARIABLE] = "not set" if folder is None else escape(str(folder))
+    facts["results"] = f"{escape(str(store))}: {finished}"
+    for fact in facts.items():
+        table.add_row(*fact)
+    known = plain_table("data set", ">rows", ">features", "from")
     for name, entry in sorted(CATALOG.items()):
-        table.add_row(name, f"{entry.shape[0]:,}", f"{entry.shape[1]:,}", _source(entry, folder))
-    return table
+        known.add_row(name, f"{entry.shape[0]:,}", f"{entry.shape[1]:,}", _source(entry, folder))
+    console.print(Text(""), table, Text(""), known, sep="\n")
 
 
 def _source(entry: CatalogEntry, folder: Path | None) -> Text:

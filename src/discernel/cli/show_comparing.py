@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -18,15 +19,13 @@ from discernel.compare.store import Record
 from discernel.compare.tables import Entry, failures, summarize
 from discernel.show.facts import importance_block
 from discernel.show.terminal import plain_table, print_blocks
-from discernel.show.words import count, seconds
+from discernel.show.words import plural, seconds
 
 #: The minimum width of the terminal, in characters, for a drawing of the intervals.
 _WIDE = 110
 _DRAWING = 28
 #: Metrics shown besides the metric of the ranking: the last three others of the same kind.
 _SHOWN = ("accuracy", "balanced_accuracy", "roc_auc", "log_loss", "r2", "rmse")
-
-
 #: The meanings of abbreviated metrics: of classes, and of numbers.
 _MEANINGS = (
     "bal.: balanced accuracy; log-loss: lower is better",
@@ -38,11 +37,10 @@ def show_comparison(console: Console, found: Comparison) -> None:
     """Show the ranking of methods, its meaning in sentences, and importances of columns."""
     known = metrics_beside(found.table.metric)
     beside = [known[name] for name in _SHOWN if name in known and name != found.metric][-3:]
-    axis = drawn_range(found.ranking) if console.width >= _WIDE else None
-    table = _table(found, axis, beside)
+    table = _table(console, found, beside)
     unlimited = console.options.update(max_width=1000)
     if console.measure(table, options=unlimited).maximum > console.width:  # long names
-        table = _table(found, axis, [each for each in beside if each.name != "roc_auc"])
+        table = _table(console, found, [each for each in beside if each.name != "roc_auc"])
     console.print()
     console.print(table)
     console.print()
@@ -59,7 +57,7 @@ def _show_meaning(console: Console, found: Comparison) -> None:
     console.print()
     n, share = found.plan.splits.n, found.plan.splits.train_size
     console.print(
-        f"[dim]Means over {count(n, 'random split')}: {share:.0%} of the rows for training, the "
+        f"[dim]Means over {plural(n, 'random split')}: {share:.0%} of the rows for training, the "
         f"others for testing. {_MEANINGS[found.table.metric.of_numbers]}; fit: training time. "
         "tied: the difference from the best may be chance; worse: it is significant "
         "(p < 0.05). Intervals and tests account for training rows that splits share, and tests "
@@ -90,57 +88,46 @@ def show_failures(console: Console, records: Sequence[Record]) -> None:
         )
 
 
-def _table(
-    found: Comparison, axis: tuple[float, float] | None, beside: Sequence[PredictionMetric]
-) -> Table:
-    """Return a table of methods, the best first, with the ranked metric and some others."""
+def _table(console: Console, found: Comparison, beside: Sequence[PredictionMetric]) -> Table:
+    """Return a table of methods, the best first, with the ranked metric and some others.
+
+    A wide terminal also shows the intervals as a drawing, with the ends of its axis as heading.
+    """
     metric, numbers = found.table.metric, [f">{each.short}" for each in beside]
-    drawing = [] if axis is None else [_scale(axis, metric)]
+    axis = drawn_range(found.ranking) if console.width >= _WIDE else None
+    drawing = []
+    if axis is not None:
+        left, right = (f"{100 * end:.0f}" if metric.in_percent else f"{end:.2f}" for end in axis)
+        drawing = [Text(f"{left}{right:>{_DRAWING - len(left)}}", style="dim")]
     table = plain_table(
         "method", f">{metric.short}", ">95 % interval", *drawing, *numbers, ">fit", "verdict"
     )
     for entry in found.ranking:
-        table.add_row(*_row(entry, found.table.verdict(entry), axis, metric, beside))
+        is_best, means = entry.verdict.endswith("best"), entry.means
+        style = "bold" if is_best else "dim" if entry.verdict in ("worse", "failed") else ""
+        cells = (entry.method, metric.show(entry.mean), span(entry.interval, metric))
+        others = [each.show(means.get(each.name, math.nan)) for each in beside]
+        time = seconds(entry.mean_time("seconds_fit"), digits=2)
+        table.add_row(
+            *(Text(text, style=style) for text in cells),
+            *([] if axis is None else [_drawing(entry, axis)]),
+            *(Text(text, style=style) for text in (*others, time, entry.verdict)),
+        )
     return table
 
 
-def _row(
-    entry: Entry,
-    verdict: str,
-    axis: tuple[float, float] | None,
-    metric: PredictionMetric,
-    beside: Sequence[PredictionMetric],
-) -> Iterator[Text | str]:
-    style = "bold" if verdict == "best" else "dim" if entry.standing in ("behind", "failed") else ""
-    yield Text(entry.method, style=style)
-    yield Text(metric.show(entry.mean), style=style)
-    yield Text(span(entry.interval, metric), style=style)
-    if axis is not None:
-        yield _drawing(entry, axis)
-    for other in beside:
-        yield Text(other.show(entry.means.get(other.name, math.nan)), style=style)
-    yield Text(seconds(entry.seconds_fit, digits=2), style=style)
-    yield Text(verdict, style=style)
-
-
-def _scale(axis: tuple[float, float], metric: PredictionMetric) -> Text:
-    left, right = (f"{100 * end:.0f}" if metric.in_percent else f"{end:.2f}" for end in axis)
-    return Text(left + " " * (_DRAWING - len(left) - len(right)) + right, style="dim")
-
-
 def _drawing(entry: Entry, axis: tuple[float, float]) -> Text:
+    """Return the interval and mean of an entry as a line of characters."""
     if entry.interval is None:
         return Text("")
-
-    def place(value: float) -> int:
-        return round((_DRAWING - 1) * (value - axis[0]) / (axis[1] - axis[0]))
-
+    ends = (entry.mean, entry.interval.low, entry.interval.high)
     cells = [" "] * _DRAWING
     if not axis[0] <= entry.mean <= axis[1]:
         cells[0 if entry.mean < axis[0] else -1] = "◂" if entry.mean < axis[0] else "▸"
         return Text("".join(cells), style="dim")
+    places = (_DRAWING - 1) * (np.array(ends) - axis[0]) / (axis[1] - axis[0])
+    mean, low, high = np.nan_to_num(places.round(), nan=0).astype(int).tolist()
     if not math.isnan(entry.interval.low):
-        low, high = place(entry.interval.low), place(entry.interval.high)
         cells[low : high + 1] = ["─"] * (high - low + 1)
-    cells[place(entry.mean)] = "●"
-    return Text("".join(cells), style="dim" if entry.standing == "behind" else "cyan")
+    cells[mean] = "●"
+    return Text("".join(cells), style="dim" if entry.verdict == "worse" else "cyan")

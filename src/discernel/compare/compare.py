@@ -15,14 +15,12 @@ from discernel.compare.methods import (
     DEFAULT_NUMBER_METHODS,
     find_method,
     fitting_jobs,
-    method_name,
     smallest_class,
     without_unsuitable,
 )
 from discernel.compare.metrics import (
     METRICS,
     NUMBER_METRICS,
-    PredictionMetric,
     default_metric,
     find_metric,
 )
@@ -38,7 +36,7 @@ from discernel.compare.tables import (
 from discernel.compare.tasks import read
 from discernel.exceptions import InvalidInputError
 from discernel.rows.datasets import Dataset
-from discernel.rows.labelled import Task, digest, holds_numbers, open_file
+from discernel.rows.labelled import digest, holds_numbers, open_file
 from discernel.rows.writing import make_parent_folder
 from discernel.show.facts import ImportanceFacts
 
@@ -52,44 +50,29 @@ DEFAULT_STORE = Path("discernel-results") / "results.sqlite"
 
 
 def file_data(
-    path: str | Path,
-    target: str | None = None,
-    *,
-    drop: Sequence[str] = (),
-    categorical: Sequence[str] = (),
-    numeric: Sequence[str] = (),
-    rows: int | None = None,
-    task: Task = "auto",
+    path: str | Path, target: str | None = None, *, rows: int | None = None, **options: Any
 ) -> Data:
     """Check a file and return it as a data set of a plan, with a digest of its content.
 
     Parameters
     ----------
     path : str or Path
-        The file; `discernel.rows.labelled.open_file` describes it and the next four parameters.
+        The file.
     target : str, optional
         Column with the labels.
-    drop : sequence of str
-        Columns to leave out.
-    categorical : sequence of str
-        Numeric columns to treat as categories.
-    numeric : sequence of str
-        Columns to read as numbers; cells that are not numbers are missing.
     rows : int, optional
         Number of rows to draw at random; all by default.
-    task : {"auto", "classes", "numbers"}
-        What the target holds.
+    **options
+        ``drop``, ``categorical``, ``numeric`` and ``task`` of `discernel.rows.labelled.open_file`.
     """
-    opened = open_file(path, target, drop=drop, categorical=categorical, numeric=numeric, task=task)
-    file = {
+    opened = open_file(path, target, **options)
+    file: dict[str, Any] = {
         "path": str(Path(path).resolve()),
         "target": opened.target,
-        "drop": list(drop),
-        "categorical": list(categorical),
-        "numeric": list(numeric),
+        **{name: list(options.get(name, ())) for name in ("drop", "categorical", "numeric")},
         "digest": digest(path),
     }
-    if task != "auto":  # absent by default, so that older results are found
+    if (task := options.get("task", "auto")) != "auto":  # else absent: older results are found
         file["task"] = task
     return Data(opened.dataset.name, file=file, options={} if rows is None else {"rows": rows})
 
@@ -200,7 +183,7 @@ class Comparison:
     def ranking(self) -> list[Entry]:
         """The entries of all methods, best mean first; methods without a result come last.
 
-        The standing of an entry says whether its difference from the best is significant.
+        The verdict of an entry says whether its difference from the best is significant.
         """
         return [entry for name in self.table.datasets for entry in self.table.ranked(name)]
 
@@ -210,9 +193,9 @@ class Comparison:
 
         None if no method has any.
         """
-        for (_, method), records in self.table.records.items():
-            if found := mean_importances(records):
-                return method, found
+        for entry in self.table.entries.values():
+            if found := mean_importances(entry.records):
+                return entry.method, found
         return None
 
 
@@ -222,15 +205,12 @@ class Comparison:
 def compare(
     data: Data | str = "wine",
     *,
-    n_splits: int = 10,
-    train_size: float = 0.8,
-    seed: int = 0,
-    methods: Sequence[str] | None = None,
     metric: str | None = None,
     store: str | Path = DEFAULT_STORE,
     n_jobs: int | None = None,
     progress: bool = False,
     started: Callable[[Dataset, Sequence[str]], None] | None = None,
+    **planned: Any,
 ) -> Comparison:
     """Compare learned kernels with baselines on a data set.
 
@@ -241,14 +221,6 @@ def compare(
     ----------
     data : Data or str, default="wine"
         A file, from `file_data`, or the name of a data set.
-    n_splits : int, default=10
-        Number of stratified random splits.
-    train_size : float, default=0.8
-        Fraction of the rows to train on.
-    seed : int, default=0
-        Seed of the first split; it increases by 1 with each split.
-    methods : sequence of str, optional
-        Names from `discernel.compare.methods.METHODS`; see `comparison_plan`.
     metric : str, optional
         Metric to rank and test methods by, one of `discernel.compare.metrics.METRICS`, or of
         `discernel.compare.metrics.NUMBER_METRICS` for numbers; by default accuracy or R². All of
@@ -261,6 +233,8 @@ def compare(
         Whether to show a progress bar.
     started : callable, optional
         Called with the data set and notes on it after all checks have passed.
+    **planned
+        ``n_splits``, ``train_size``, ``seed`` and ``methods`` of `comparison_plan`.
 
     Returns
     -------
@@ -277,25 +251,27 @@ def compare(
     ...     found = compare(
     ...         "wine", n_splits=3, methods=["rkda", "LDA"], store=place, n_jobs=1
     ...     )
-    >>> [(entry.method, entry.standing) for entry in found.ranking]
-    [('rkda', 'level'), ('LDA', 'level')]
+    >>> [(entry.method, entry.verdict) for entry in found.ranking]
+    [('rkda', 'best'), ('LDA', 'best')]
     """
     data = Data(data) if isinstance(data, str) else data
     asked = None if metric is None else find_metric(metric)
     dataset, notes, columns = _rows(data)
-    numbers = holds_numbers(np.asarray(dataset.y))
-    metric = _suitable_metric(asked, numbers, dataset.name)
-    splits: dict[str, Any] = {"n_splits": n_splits, "train_size": train_size, "seed": seed}
-    plan = comparison_plan(data, methods=methods, numbers=numbers, **splits)
-    n_rows = min(int(data.options.get("rows", len(dataset.y))), len(dataset.y))
-    if n_rows < len(dataset.y):
-        notes = (*notes, f"uses {n_rows:,} rows, drawn at random")
+    y = np.asarray(dataset.y)
+    numbers = holds_numbers(y)
+    if asked is not None and asked.of_numbers != numbers:
+        holds, known = ("numbers", NUMBER_METRICS) if numbers else ("classes", METRICS)
+        raise InvalidInputError(
+            f"The target of {dataset.name!r} holds {holds}, for which the metric must be one of "
+            f"{', '.join(known)}. Got {asked.name!r}."
+        )
+    plan = comparison_plan(data, numbers=numbers, **planned)
+    n_rows = min(int(data.options.get("rows", len(y))), len(y))
+    drawn = [f"uses {n_rows:,} rows, drawn at random"] if n_rows < len(y) else []
     check_splittable(dataset, n_rows)
-    plan, left_out = without_unsuitable(
-        plan, np.asarray(dataset.y), n_rows, named=methods is not None
-    )
-    notes = (*notes, *left_out)
-    n_jobs = fitting_jobs(round(train_size * n_rows), n_jobs)
+    plan, left_out = without_unsuitable(plan, y, n_rows, named=planned.get("methods") is not None)
+    notes = (*notes, *drawn, *left_out)
+    n_jobs = fitting_jobs(round(plan.splits.train_size * n_rows), n_jobs)
     if started is not None:
         started(dataset, notes)
     make_parent_folder(store)
@@ -304,39 +280,13 @@ def compare(
         # A run that started meanwhile may have removed failures, to run them again.
         while len(records := results.records(plan.cells(), predictions=True)) < len(plan.cells()):
             run(plan, results, n_jobs=n_jobs, progress=progress)
-    return Comparison(plan, dataset, tuple(notes), summary, tuple(records), metric, columns)
+    named = default_metric(numbers=numbers) if asked is None else asked.name
+    return Comparison(plan, dataset, notes, summary, tuple(records), named, columns)
 
 
-def _suitable_metric(asked: PredictionMetric | None, numbers: bool, name: str) -> str:
-    """Return the name of the metric, or raise an error if it does not suit the target."""
-    if asked is None:
-        return default_metric(numbers=numbers)
-    if asked.of_numbers != numbers:
-        holds, known = ("numbers", NUMBER_METRICS) if numbers else ("classes", METRICS)
-        raise InvalidInputError(
-            f"The target of {name!r} holds {holds}, for which the metric must be one of "
-            f"{', '.join(known)}. Got {asked.name!r}."
-        )
-    return asked.name
-
-
-def _rows(data: Data) -> tuple[Dataset, Sequence[str], Mapping[str, str]]:
+def _rows(data: Data) -> tuple[Dataset, tuple[str, ...], Mapping[str, str]]:
     """Return the rows, notes on them, and how each column of a file was used."""
     if not data.file:
         return read(data), (), {}
     opened = open_file(name=data.name, **data.file)
     return opened.dataset, opened.notes, opened.columns
-
-
-# ---- a store without its plan ------------------------------------------------------------------
-
-
-def stored_records(store: Store) -> list[Record]:
-    """Return all records of a store, with predictions; no plan is needed.
-
-    Parameters
-    ----------
-    store : Store
-        The store; `method_name` names its methods.
-    """
-    return store.records(store.cells(method_name), predictions=True)

@@ -18,6 +18,13 @@ from discernel.rows.writing import csv_text
 from discernel.show.facts import Origin
 
 
+def count_classes(y: Any) -> dict[str, int]:
+    """Return the number of rows of each class; empty for numbers to predict."""
+    y = np.asarray(y)
+    classes, counts = np.unique(y[:0] if holds_numbers(y) else y, return_counts=True)
+    return dict(zip(map(str, classes.tolist()), counts.tolist(), strict=True))
+
+
 def origin_of(found: Comparison, command: str = "") -> Origin:
     """Return the origin of a comparison: data, command and versions.
 
@@ -29,15 +36,13 @@ def origin_of(found: Comparison, command: str = "") -> Origin:
         The command line that ran the comparison.
     """
     file = found.plan.datasets[0].file
-    y = np.asarray(found.dataset.y)
-    classes, counts = np.unique(y[:0] if holds_numbers(y) else y, return_counts=True)
     return Origin(
         source=found.dataset.source if file else f"{found.dataset.name}, {found.dataset.source}",
         digest=str(file.get("digest", "")),
         target=str(file.get("target", "")),
         command=command,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        class_counts={str(c): int(n) for c, n in zip(classes.tolist(), counts, strict=True)},
+        class_counts=count_classes(found.dataset.y),
         columns=dict(found.columns),
         notes=found.notes,
     )
@@ -58,27 +63,21 @@ def comparison_json(found: Comparison, origin: Origin, conclusion: tuple[str, ..
     conclusion : tuple of str
         Sentences that summarize the comparison.
     """
-    named = found.importances
-    importances: list[dict[str, Any]] = []
-    if named is not None:
-        importances = [
-            {"method": named[0], "column": c.column, "mean": c.importance, "spread": c.std}
-            for c in named[1]
-        ]
+    method, columns = found.importances or ("", [])
+    splits = found.plan.splits
     content = {
         "dataset": found.dataset.name,
         "metric": found.metric,
         "higher_is_better": found.table.metric.higher_is_better,
-        "splits": {
-            "n": found.plan.splits.n,
-            "train_size": found.plan.splits.train_size,
-            "seed": found.plan.splits.seed,
-        },
+        "splits": {"n": splits.n, "train_size": splits.train_size, "seed": splits.seed},
         "methods": [
-            _numbers(entry, found) | {"values": [entry.values[i] for i in sorted(entry.values)]}
+            _numbers(entry) | {"values": [entry.values[i] for i in sorted(entry.values)]}
             for entry in found.ranking
         ],
-        "importances": importances,
+        "importances": [
+            {"method": method, "column": each.column, "mean": each.importance, "spread": each.std}
+            for each in columns
+        ],
         "conclusion": list(conclusion),
         "origin": asdict(origin),
     }
@@ -93,31 +92,27 @@ def comparison_csv(found: Comparison) -> str:
     found : Comparison
         The result of `compare`.
     """
-    rows = [_numbers(entry, found) for entry in found.ranking]
-    return csv_text(list(rows[0]), [list(_known(row).values()) for row in rows])
+    rows = [_known(_numbers(entry)) for entry in found.ranking]
+    return csv_text(list(rows[0]), [list(row.values()) for row in rows])
 
 
-def _numbers(entry: Entry, found: Comparison) -> dict[str, Any]:
+def _numbers(entry: Entry) -> dict[str, Any]:
     """Return the numbers of an entry by name; low and high bound the metric of the ranking."""
-    interval = entry.interval
+    interval, means = entry.interval, entry.means
     return {
         "method": entry.method,
-        **{name: entry.means.get(name, math.nan) for name in metrics_beside(found.table.metric)},
+        **{name: means.get(name, math.nan) for name in metrics_beside(entry.metric)},
         "n_splits": len(entry.values),
         "n_failed": entry.n_failed,
         "low": math.nan if interval is None else interval.low,
         "high": math.nan if interval is None else interval.high,
-        "standing": entry.standing,
+        "verdict": entry.verdict,
         "p_value": entry.p_value,
-        "seconds_fit": entry.seconds_fit,
-        "seconds_predict": entry.seconds_predict,
+        "seconds_fit": entry.mean_time("seconds_fit"),
+        "seconds_predict": entry.mean_time("seconds_predict"),
     }
 
 
 def _known(value: Any) -> Any:
-    """Return plain data with None for numbers that are not finite; CSV cells are then empty."""
-    return json.loads(json.dumps(value), parse_constant=_nothing)
-
-
-def _nothing(name: str) -> None:
-    """Return None for NaN and Infinity, which JSON does not have."""
+    """Return plain data with None for numbers that are not finite, which JSON does not have."""
+    return json.loads(json.dumps(value), parse_constant=lambda name: None)

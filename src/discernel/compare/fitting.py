@@ -7,8 +7,9 @@ predictions are ``y_pred`` and, if the method has them, ``scores`` and ``probabi
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from typing import Any, Self
 
@@ -169,18 +170,14 @@ def _embedding(estimator: MultipleKernelDiscriminant, split: TrainTestSplit) -> 
 # ---- the kinds ---------------------------------------------------------------------------------
 
 
-def discriminant(split: TrainTestSplit, options: dict[str, Any]) -> Result:
-    """Fit a `MultipleKernelDiscriminant`."""
+def learner(make: Callable[..., Any], split: TrainTestSplit, options: dict[str, Any]) -> Result:
+    """Fit an estimator that learns a kernel; `make` is its class."""
     kernels = learner_kernels(split.views, options.get("criterion", "auto"))
-    rows = split.as_read if kernels == "auto" else split
-    return fit_learner(MultipleKernelDiscriminant(kernels, **options), rows)
+    return fit_learner(make(kernels, **options), split.as_read if kernels == "auto" else split)
 
 
-def kernel_ridge(split: TrainTestSplit, options: dict[str, Any]) -> Result:
-    """Fit a `MultipleKernelRidge`."""
-    kernels = learner_kernels(split.views, options.get("criterion", "auto"))
-    rows = split.as_read if kernels == "auto" else split
-    return fit_learner(MultipleKernelRidge(kernels, **options), rows)
+discriminant = partial(learner, MultipleKernelDiscriminant)
+kernel_ridge = partial(learner, MultipleKernelRidge)
 
 
 def single(split: TrainTestSplit, options: dict[str, Any]) -> Result:
@@ -215,10 +212,7 @@ def svc_grid(split: TrainTestSplit, options: dict[str, Any]) -> Result:
     time counts as fit time. Predicted classes remain those of the SVM.
     """
     X, y = split.X_train, split.y_train
-    grid = {"gamma": _gammas(X, options), "C": list(options.get("C", _COSTS))}
-    search = GridSearchCV(SVC(), grid, cv=5)
-    found = fit_and_predict(search, split)
-    found.details.update(chosen={key: float(value) for key, value in search.best_params_.items()})
+    search, found = _search_rbf(SVC(), "", 5, split, options)
     if not options.get("probabilities", False) or _n_folds(y) < 2:
         return found
     start = time.perf_counter()
@@ -229,29 +223,27 @@ def svc_grid(split: TrainTestSplit, options: dict[str, Any]) -> Result:
     return replace(found, seconds_fit=seconds)
 
 
-def _gammas(X: FloatArray, options: Mapping[str, Any]) -> list[float]:
-    """Return the candidates for gamma = 1/width², around the median distance."""
-    median = RBF().resolve(X).parameters["width"]
-    widths = median * 2.0 ** np.linspace(-4, 4, int(options.get("n_widths", 10)))
-    found: list[float] = (1.0 / widths**2).tolist()
-    return found
-
-
 def svr_grid(split: TrainTestSplit, options: dict[str, Any]) -> Result:
     """Search widths and C of an RBF support vector regression by five-fold cross-validation.
 
     The numbers are standardized for the fit.
     """
-    grid = {
-        "regressor__gamma": _gammas(split.X_train, options),
-        "regressor__C": list(options.get("C", _COSTS)),
-    }
     folds = KFold(5, shuffle=True, random_state=split.seed)
     standardized = TransformedTargetRegressor(SVR(), transformer=StandardScaler())
-    search = GridSearchCV(standardized, grid, cv=folds)
+    return _search_rbf(standardized, "regressor__", folds, split, options)[1]
+
+
+def _search_rbf(
+    estimator: Any, prefix: str, folds: Any, split: TrainTestSplit, options: Mapping[str, Any]
+) -> tuple[GridSearchCV, Result]:
+    """Search gamma = 1/width², for widths around the median distance, and C."""
+    median = RBF().resolve(split.X_train).parameters["width"]
+    widths = median * 2.0 ** np.linspace(-4, 4, int(options.get("n_widths", 10)))
+    grid = {"gamma": (1.0 / widths**2).tolist(), "C": list(options.get("C", _COSTS))}
+    search = GridSearchCV(estimator, {prefix + name: grid[name] for name in grid}, cv=folds)
     found = fit_and_predict(search, split)
-    found.details.update(chosen={key: float(value) for key, value in search.best_params_.items()})
-    return found
+    found.details.update(chosen={name: float(v) for name, v in search.best_params_.items()})
+    return search, found
 
 
 # ---- methods with nothing to search --------------------------------------------------------
@@ -263,6 +255,7 @@ def plain_fit(estimator: BaseEstimator, split: TrainTestSplit, options: dict[str
     return fit_and_predict(clone(estimator).set_params(**seed | options), split)
 
 
+@dataclass(eq=False, repr=False)
 class PeerClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier of another package, with labels of any kind encoded as integers.
 
@@ -287,21 +280,12 @@ class PeerClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The classifier of the package.
     """
 
-    def __init__(
-        self,
-        package: str,
-        maker: str,
-        options: Mapping[str, Any],
-        seed: str = "random_state",
-        tunes: bool = False,
-        random_state: int = 0,
-    ) -> None:
-        self.package = package
-        self.maker = maker
-        self.options = options
-        self.seed = seed
-        self.tunes = tunes
-        self.random_state = random_state
+    package: str
+    maker: str
+    options: Mapping[str, Any]
+    seed: str = "random_state"
+    tunes: bool = False
+    random_state: int = 0
 
     def fit(self, X: FloatArray, y: NDArray[Any]) -> Self:
         """Fit the classifier of the package."""

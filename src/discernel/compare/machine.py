@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import platform
 import threading
+from collections import Counter
 from contextlib import suppress
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from discernel.show.facts import versions_here
 
@@ -54,11 +55,12 @@ class PeakMemory:
 
     peak: int | None = None
     _lock = threading.Lock()
-    _n_inside = 0
-    _n_entered = 0
+    _counts: ClassVar[Counter[str]] = Counter()
 
     def __enter__(self) -> PeakMemory:
-        self._turn = self._enter()
+        with self._lock:
+            self._counts.update(("inside", "entered"))
+            self._turn = self._counts["entered"] if self._counts["inside"] == 1 else None
         self._before: int | None = None
         try:
             Path("/proc/self/clear_refs").write_text("5")
@@ -67,25 +69,12 @@ class PeakMemory:
         return self
 
     def __exit__(self, *_: object) -> None:
-        was_alone = self._leave(self._turn)
+        with self._lock:
+            self._counts.subtract(("inside",))
+            was_alone = self._turn == self._counts["entered"]
         peak = _peak_so_far()
         if was_alone and peak != self._before:
             self.peak = peak
-
-    @classmethod
-    def _enter(cls) -> int | None:
-        """Register this measurement; return its number, or None if another one is running."""
-        with cls._lock:
-            cls._n_inside += 1
-            cls._n_entered += 1
-            return cls._n_entered if cls._n_inside == 1 else None
-
-    @classmethod
-    def _leave(cls, turn: int | None) -> bool:
-        """Unregister a measurement; return whether no other one ran meanwhile."""
-        with cls._lock:
-            cls._n_inside -= 1
-            return turn == cls._n_entered
 
 
 def _peak_so_far() -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -183,19 +184,13 @@ def find_method(name: str, *, numbers: bool = False) -> Method:
         Whether the method predicts numbers, not classes.
     """
     methods = NUMBER_METHODS if numbers else METHODS
-
-    def bare(name: str) -> str:
-        """Return a name in lower case, with spaces."""
-        return name.lower().replace("-", " ").replace("_", " ")
-
-    for method in methods:
-        if bare(method.name) == ("discernel" if bare(name) == "auto" else bare(name)):
-            if not method.is_installed:
-                raise InvalidInputError(
-                    f"{method.name} is not installed. Run: pip install {method.package}"
-                )
-            return Method(method.name, method.kind, method.options)
-    raise unknown_choice("method", name, [method.name for method in methods])
+    known = {method.name.lower(): method for method in methods}
+    found = (known | {"auto": known["discernel"]}).get(re.sub("[-_]", " ", name.lower()))
+    if found is None:
+        raise unknown_choice("method", name, [method.name for method in methods])
+    if not found.is_installed:
+        raise InvalidInputError(f"{found.name} is not installed. Run: pip install {found.package}")
+    return Method(found.name, found.kind, found.options)
 
 
 def method_name(kind: str, options: Mapping[str, Any]) -> str:

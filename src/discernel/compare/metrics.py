@@ -60,6 +60,11 @@ class PredictionMetric:
         return 1.0 if self.higher_is_better else -1.0
 
     @property
+    def unit(self) -> float:
+        """Factor of displayed values: 100 for percent."""
+        return 100.0 if self.in_percent else 1.0
+
+    @property
     def heading(self) -> str:
         """The label, with the unit if there is one."""
         return f"{self.label} %" if self.in_percent else self.label

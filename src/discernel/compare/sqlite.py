@@ -10,11 +10,11 @@ from discernel.exceptions import InvalidInputError
 
 #: The SQLite application id of stores.
 _APPLICATION_ID = 0x64736372
-#: Version of the tables; increased when older versions of discernel can no longer read them.
+#: Version of the tables; stores of other versions are refused.
 _SCHEMA_VERSION = 3
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS machines (id INTEGER PRIMARY KEY, facts TEXT NOT NULL UNIQUE);
-CREATE TABLE IF NOT EXISTS cells (
+CREATE TABLE machines (id INTEGER PRIMARY KEY, facts TEXT NOT NULL UNIQUE);
+CREATE TABLE cells (
   key TEXT PRIMARY KEY,
   spec TEXT NOT NULL,
   failed INTEGER NOT NULL,
@@ -23,7 +23,7 @@ CREATE TABLE IF NOT EXISTS cells (
   machine INTEGER NOT NULL REFERENCES machines (id),
   finished TEXT NOT NULL
 );
-CREATE TABLE IF NOT EXISTS running (
+CREATE TABLE running (
   key TEXT PRIMARY KEY,
   owner TEXT NOT NULL,
   holder TEXT NOT NULL,
@@ -80,36 +80,34 @@ def _check_header(path: Path) -> None:
 
 
 def _check_kind(path: Path, application: int, version: int) -> None:
-    """Raise an error for files of other applications and of newer versions."""
+    """Raise an error for files of other applications and of other versions."""
     if application != _APPLICATION_ID:
         raise InvalidInputError(
             f"{path} must be a store of results. Got another SQLite file. Choose another file."
         )
-    if version > _SCHEMA_VERSION:
+    if version != _SCHEMA_VERSION:
         raise InvalidInputError(
-            f"{path} was written by a newer version of discernel (format {version}; this one "
-            f"reads up to {_SCHEMA_VERSION}). Update discernel, or choose another file."
+            f"{path} was written by another version of discernel (format {version}; this one "
+            f"reads {_SCHEMA_VERSION}). Use that version, or choose another file."
         )
 
 
 def _check(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise an error if the file is damaged or read-only; create or update the tables."""
+    """Raise an error if the file is damaged or read-only; create the tables in an empty file."""
     damage = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     if damage != "ok":
         raise sqlite3.DatabaseError(damage)
     connection.execute("BEGIN IMMEDIATE")  # also fails if the file is read-only
     if connection.execute("PRAGMA page_count").fetchone()[0] <= 1:
         connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-    application = connection.execute("PRAGMA application_id").fetchone()[0]
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
+        connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
+        for statement in filter(str.strip, _SCHEMA.split(";")):
+            connection.execute(statement)
+    application, version = (
+        connection.execute(f"PRAGMA {name}").fetchone()[0]
+        for name in ("application_id", "user_version")
+    )
     _check_kind(path, application, version)
-    if version < 2:  # claims had another format
-        connection.execute("DROP TABLE IF EXISTS running")
-    for statement in filter(str.strip, _SCHEMA.split(";")):
-        connection.execute(statement)
-    if version < 3:  # a metric was renamed
-        connection.execute("""UPDATE cells SET result = replace(result, '"auc":', '"roc_auc":')""")
-    connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
     connection.execute("COMMIT")
     # One sync per transaction instead of four: at most a tenth of the time. Another process that
     # has the file open may prevent the change; the next one to open the file makes it.

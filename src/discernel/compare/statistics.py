@@ -139,7 +139,8 @@ def corrected_interval(values: Any, ratio: float) -> Interval:
     >>> round(found.low, 3), round(found.mean, 3), round(found.high, 3)
     (0.872, 0.93, 0.988)
     """
-    error, mean, n = corrected_error(values, ratio), float(np.mean(values)), len(values)
+    error, n = corrected_error(values, ratio), len(values)
+    mean = math.fsum(values) / n  # the same whatever the order of the splits
     reach = error * float(stats.t.ppf(1.0 - ALPHA / 2.0, n - 1)) if n > 1 else math.nan
     return Interval(mean, mean - reach, mean + reach, n)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import secrets
 import socket
@@ -12,10 +13,9 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from types import NoneType
 from typing import Any, Self
 
 import numpy as np
@@ -29,9 +29,7 @@ _LEASE = 60.0
 #: Number of renewals within the lease of a claim.
 _RENEWALS = 4
 #: SQL condition under which a claim is valid.
-_IS_VALID = "expires > ? AND expires <= ?"
-#: Keys per query; SQLite allows at least 999.
-_BATCH = 500
+_IS_VALID = "expires > :now AND expires <= :latest"
 
 
 @dataclass(frozen=True)
@@ -162,15 +160,13 @@ class Store:
     def claim(self, cell: Cell) -> bool:
         """Claim a cell; return False if it is finished or has a valid claim, also one made here."""
         with self._transaction(durable=False) as cursor:
-            now, latest = self._valid_range()  # after the transaction has begun
+            valid = self._valid_range()  # after the transaction has begun
             cursor.execute(
-                "INSERT OR REPLACE INTO running SELECT ?, ?, ?, ? "
-                "WHERE NOT EXISTS (SELECT 1 FROM cells WHERE key = ?) "
-                f"AND NOT EXISTS (SELECT 1 FROM running WHERE key = ? AND {_IS_VALID})",
-                (
-                    *(cell.key, self._owner, self._holder, now + self._lease),
-                    *(cell.key, cell.key, now, latest),
-                ),
+                "INSERT OR REPLACE INTO running SELECT :key, :owner, :holder, :now + :lease "
+                "WHERE NOT EXISTS (SELECT 1 FROM cells WHERE key = :key) "
+                f"AND NOT EXISTS (SELECT 1 FROM running WHERE key = :key AND {_IS_VALID})",
+                {"key": cell.key, "owner": self._owner, "holder": self._holder}
+                | {"lease": self._lease, **valid},
             )
             return cursor.rowcount > 0
 
@@ -205,11 +201,11 @@ class Store:
         with self._transaction(durable=False) as cursor:
             cursor.execute("DELETE FROM running WHERE owner = ?", (self._owner,))
 
-    def _valid_range(self) -> tuple[float, float]:
+    def _valid_range(self) -> dict[str, float]:
         """Return the range of expiry times of valid claims."""
         now = time.time()
         # A later expiry time means that the clock was set back.
-        return now, now + max(self._lease, _LEASE)
+        return {"now": now, "latest": now + max(self._lease, _LEASE)}
 
     def add(self, cell: Cell, result: Result, machine: dict[str, Any]) -> None:
         """Write a finished cell; an existing record is kept."""
@@ -218,9 +214,9 @@ class Store:
             cell.key,
             json.dumps(cell.spec, sort_keys=True),
             result.error is not None,
-            json.dumps(_stored(result)),
+            json.dumps(plain(replace(result, predictions={}))),  # NaN is valid in Python's JSON
             _pack(result.predictions),
-            _now(),
+            datetime.now(UTC).isoformat(timespec="seconds"),
             facts,
         )
         with self._transaction() as cursor:
@@ -280,17 +276,16 @@ class Store:
         """
         wanted = list(cells)
         columns = "key, result, facts, finished, " + ("predictions" if predictions else "NULL")
-        query = f"SELECT {columns} FROM cells JOIN machines ON machine = id WHERE key IN "
-        found = []
-        for start in range(0, len(wanted), _BATCH):
-            batch = wanted[start : start + _BATCH]
-            keys = [cell.key for cell in batch]
-            rows = self._select(f"{query} ({', '.join('?' * len(keys))})", keys)
-            by_key = {key: row for key, *row in rows}
-            for cell in batch:
-                if cell.key in by_key:
-                    with self._naming_record(cell.key):
-                        found.append(_record(cell, *by_key[cell.key]))
+        rows = self._select(
+            f"SELECT {columns} FROM cells JOIN machines ON machine = id "
+            "WHERE key IN (SELECT value FROM json_each(?))",
+            [json.dumps([cell.key for cell in wanted])],
+        )
+        by_key, found = {key: row for key, *row in rows}, []
+        for cell in wanted:
+            if cell.key in by_key:
+                with self._naming_record(cell.key):
+                    found.append(_record(cell, *by_key[cell.key]))
         return found
 
     @contextmanager
@@ -305,11 +300,11 @@ class Store:
                 f"{self.path} \"DELETE FROM cells WHERE key = '{key}'\"."
             ) from error
 
-    def _select(self, query: str, values: Iterable[Any] = ()) -> list[Any]:
+    def _select(self, query: str, values: Any = ()) -> list[Any]:
         """Return the rows of a query, or raise an error that names the file."""
         try:
             with self._lock:
-                return self._connection.execute(query, tuple(values)).fetchall()
+                return self._connection.execute(query, values).fetchall()
         except sqlite3.Error as error:
             raise DiscernelError(
                 f"{self.path} could not be read: {error}. If the file is damaged, move it away and "
@@ -320,63 +315,24 @@ class Store:
 # ---- rows ------------------------------------------------------------------------------------
 
 
-def _stored(result: Result) -> dict[str, Any]:
-    """Return a result without predictions, as plain data (NaN is valid in Python's JSON)."""
-    names = (each.name for each in fields(result) if each.name != "predictions")
-    return {name: plain(getattr(result, name)) for name in names}
-
-
 def _record(cell: Cell, result: str, facts: str, finished: str, packed: bytes | None) -> Record:
-    """Return the record of a row, or raise an error if the row is damaged."""
-    stored = json.loads(result) | {"predictions": _unpack(packed)}
-    record = Record(cell, Result(**stored), json.loads(facts), finished)
-    for name, types in _TYPES.items():
-        _check_type(name, getattr(record.result, name), *types)
-    for numbers in (record.result.metrics, record.result.weights):
-        for name, value in numbers.items():
-            _check_type(name, value, *_NUMBER)
-    _check_type("machine", record.machine, dict)
-    _check_type("finished", finished, str)
-    return record
+    """Return the record of a row; values of a wrong type, as in a damaged row, raise an error."""
+    found = Result(**json.loads(result) | {"predictions": _unpack(packed)})
+    times = (found.seconds_fit, found.seconds_predict)
+    known = (found.peak_memory, found.regularization, found.gap)
+    numbers = (*found.metrics.values(), *found.weights.values(), *times)
+    list(map(math.isnan, (*numbers, *(number for number in known if number is not None))))
+    datetime.fromisoformat(finished)
+    error = None if found.error is None else "".join(found.error)
+    found = replace(found, details=found.details | {}, error=error)
+    return Record(cell, found, json.loads(facts) | {}, finished)
 
 
 def _cell(spec: Any, name: Callable[[str, Mapping[str, Any]], str]) -> Cell:
     """Return the cell of a stored specification."""
     kind, options = spec["method"]["kind"], spec["method"]["options"]
-    _check_type("data set", spec["data"]["name"], str)
-    _check_type("repetition", spec["repetition"], int)
-    return Cell(
-        Data(**spec["data"]),
-        Method(name(kind, options), kind, options),
-        Splits(**spec["splits"]),
-        spec["repetition"],
-    )
-
-
-_NUMBER = (int, float)
-#: Types of a result's fields.
-_TYPES: dict[str, tuple[type, ...]] = {
-    "metrics": (dict,),
-    "seconds_fit": _NUMBER,
-    "seconds_predict": _NUMBER,
-    "peak_memory": (*_NUMBER, NoneType),
-    "weights": (dict,),
-    "regularization": (*_NUMBER, NoneType),
-    "gap": (*_NUMBER, NoneType),
-    "details": (dict,),
-    "error": (str, NoneType),
-}
-
-
-def _check_type(name: str, value: Any, *types: type) -> None:
-    """Raise an error if a stored value is of none of some types; booleans are no numbers."""
-    if value is True or value is False or not isinstance(value, types):
-        raise TypeError(f"{name} of the wrong type")
-
-
-def _now() -> str:
-    """Return the time in UTC, as text."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
+    method = Method(name(kind, options), kind, options)
+    return Cell(Data(**spec["data"]), method, Splits(**spec["splits"]), spec["repetition"])
 
 
 def _pack(arrays: dict[str, Any]) -> bytes | None:

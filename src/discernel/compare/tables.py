@@ -6,7 +6,8 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from operator import attrgetter
 from typing import Any, Literal
@@ -25,22 +26,16 @@ from discernel.compare.statistics import (
     holm,
     rank_test,
 )
-from discernel.compare.store import Record, Result
+from discernel.compare.store import Record
 from discernel.exceptions import InvalidInputError
 from discernel.show.facts import ImportanceFacts
 
-Standing = Literal["ahead", "level", "behind", "untested", "failed"]
-#: The verdict of each standing.
-_VERDICTS = {
-    "ahead": "best",
-    "level": "tied",
-    "behind": "worse",
-    "untested": "cannot tell",
-    "failed": "failed",
-}
+Verdict = Literal["clearly best", "best", "tied", "worse", "cannot tell", "failed"]
+#: Verdicts that are not significantly worse than the best.
+LEADING: tuple[Verdict, ...] = ("clearly best", "best", "tied")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Entry:
     """Summary of one method on one data set, over all splits.
 
@@ -48,23 +43,17 @@ class Entry:
     ----------
     dataset, method : str
         Names of the data set and the method.
-    values : dict of int to float
-        The metric of the table for each finished split that has it.
+    records : sequence of Record
+        The records of all splits, including failures.
+    metric : PredictionMetric
+        The metric of the table.
     interval : Interval or None
         Mean and corrected confidence interval, clipped to the range of the metric; None without
         values.
-    means : dict of str to float
-        Mean of every known metric, by name.
-    seconds_fit, seconds_predict : float
-        Mean times of a fit and of predicting the held-out rows; NaN if no split finished.
-    peak_memory : int or None
-        Largest peak memory of any split, in bytes.
-    n_failed : int
-        Number of failed splits.
-    standing : {"ahead", "level", "behind", "untested", "failed"}
-        "ahead": significantly better than every other method. "level": not significantly worse
-        than the best. "behind": significantly worse. "untested": no test was possible. "failed":
-        no split finished with the metric.
+    verdict : {"clearly best", "best", "tied", "worse", "cannot tell", "failed"}
+        "clearly best": significantly better than every other method. "best": the best mean.
+        "tied": not significantly worse than the best. "worse": significantly worse. "cannot
+        tell": no test was possible. "failed": no split finished with the metric.
     p_value : float
         p-value of the comparison with the best method, from `ResultTable.pairs`; for the best
         itself, the largest of its p-values. NaN without a test.
@@ -72,20 +61,53 @@ class Entry:
 
     dataset: str
     method: str
-    values: dict[int, float] = field(default_factory=dict)
+    records: Sequence[Record]
+    metric: PredictionMetric
     interval: Interval | None = None
-    means: dict[str, float] = field(default_factory=dict)
-    seconds_fit: float = math.nan
-    seconds_predict: float = math.nan
-    peak_memory: int | None = None
-    n_failed: int = 0
-    standing: Standing = "failed"
+    verdict: Verdict = "failed"
     p_value: float = math.nan
+
+    @cached_property
+    def successful(self) -> list[Record]:
+        """The records of the splits that did not fail."""
+        return [record for record in self.records if record.result.error is None]
+
+    @property
+    def n_failed(self) -> int:
+        """Number of failed splits."""
+        return len(self.records) - len(self.successful)
+
+    @cached_property
+    def values(self) -> dict[int, float]:
+        """The metric of the table for each finished split that has it."""
+        return self._known(self.metric.name)
 
     @property
     def mean(self) -> float:
         """Mean of the metric of the table; NaN without values."""
         return math.nan if self.interval is None else self.interval.mean
+
+    @property
+    def means(self) -> dict[str, float]:
+        """Mean of every known metric, by name."""
+        known = {name: list(self._known(name).values()) for name in ALL_METRICS}
+        return {name: float(np.mean(values)) for name, values in known.items() if values}
+
+    def mean_time(self, name: Literal["seconds_fit", "seconds_predict"]) -> float:
+        """Return the mean time of a fit or of predicting; NaN if no split finished."""
+        found = [getattr(record.result, name) for record in self.successful]
+        return float(np.mean(found)) if found else math.nan
+
+    @property
+    def peak_memory(self) -> int | None:
+        """Largest peak memory of any split, in bytes."""
+        found = (record.result.peak_memory for record in self.successful)
+        return max((peak for peak in found if peak is not None), default=None)
+
+    def _known(self, name: str) -> dict[int, float]:
+        """Return the finite values of a metric by split."""
+        found = {r.cell.repetition: r.result.metrics.get(name, math.nan) for r in self.successful}
+        return {i: value for i, value in found.items() if math.isfinite(value)}
 
 
 @dataclass(frozen=True)
@@ -99,8 +121,6 @@ class ResultTable:
         the later ones are numbered.
     entries : dict of (str, str) to Entry
         Entries by data set and method.
-    records : dict of (str, str) to list of Record
-        Records of each entry, including failures.
     pairs : dict of (str, str, str) to PairedComparison
         Comparisons by data set, method and reference, in both orders. Every pair of methods with
         a common split is tested once; all verdicts use these tests.
@@ -111,7 +131,6 @@ class ResultTable:
     datasets: tuple[str, ...]
     methods: tuple[str, ...]
     entries: Mapping[tuple[str, str], Entry]
-    records: Mapping[tuple[str, str], list[Record]]
     pairs: Mapping[tuple[str, str, str], PairedComparison]
     metric: PredictionMetric = METRICS["accuracy"]
 
@@ -130,11 +149,6 @@ class ResultTable:
     def against(self, reference: str) -> list[PairedComparison]:
         """Return the comparisons of all other methods with a reference, by data set."""
         return [pair for pair in self.pairs.values() if pair.reference == reference]
-
-    def verdict(self, entry: Entry) -> str:
-        """Return the verdict on a method in one word; the best mean is "best" even if tied."""
-        is_best = entry.standing == "level" and entry.mean == self.ranked(entry.dataset)[0].mean
-        return "best" if is_best else _VERDICTS[entry.standing]
 
 
 @dataclass(frozen=True)
@@ -183,31 +197,26 @@ class Ranking:
 
     Attributes
     ----------
-    methods : tuple of str
-        Methods that were run on all data sets, best mean rank first.
+    ranks : dict of str to float
+        Mean rank of each method that was run on all data sets, best first.
     test : RankTest
-        Mean ranks in this order, and the test of their differences.
+        The test of their differences.
     datasets : tuple of str
         Data sets that the ranks are computed from.
     """
 
-    methods: tuple[str, ...]
+    ranks: dict[str, float]
     test: RankTest
     datasets: tuple[str, ...]
 
     @property
-    def ranks(self) -> dict[str, float]:
-        """Mean rank of each method, best first."""
-        return dict(zip(self.methods, self.test.ranks.tolist(), strict=True))
-
-    @property
-    def verdicts(self) -> dict[str, str]:
+    def verdicts(self) -> dict[str, Verdict]:
         """Verdict on each method relative to the best mean rank: best, tied or worse."""
-        ranks, best = self.ranks, self.test.ranks[0]
+        best = min(self.ranks.values())
         limit = best + self.test.critical_difference if self.test.p_value < ALPHA else math.inf
         return {
             method: "best" if rank == best else "tied" if rank < limit else "worse"
-            for method, rank in ranks.items()
+            for method, rank in self.ranks.items()
         }
 
 
@@ -250,24 +259,19 @@ def summarize(records: Iterable[Record], metric: str = "accuracy") -> ResultTabl
     judged, by_place = find_metric(metric), _by_place(records)
     datasets = tuple(dict.fromkeys(dataset for dataset, _ in by_place))
     methods = tuple(dict.fromkeys(method for _, method in by_place))
-    ratios = {
-        dataset: _common_ratio(
-            [r for place in by_place if place[0] == dataset for r in by_place[place]]
-        )
-        for dataset in datasets
-    }
-    entries = {
-        place: _entry(place, found, ratios[place[0]], judged) for place, found in by_place.items()
-    }
+    entries = {place: Entry(*place, found, judged) for place, found in by_place.items()}
     pairs: dict[tuple[str, str, str], PairedComparison] = {}
     for dataset in datasets:
         rivals = [entry for entry in entries.values() if entry.dataset == dataset]
-        for pair in _compare_pairs(rivals, ratios[dataset], judged):
+        # The ratio of held-out to training rows, the mean over all records.
+        ratios = [ratio for e in rivals for ratio in map(heldout_ratio, e.records) if ratio > 0]
+        ratio = float(np.mean(ratios)) if ratios else math.nan
+        for pair in _compare_pairs(rivals, ratio):
             pairs[dataset, pair.method, pair.reference] = pair
             pairs[dataset, pair.reference, pair.method] = pair.reversed
-        for entry in _with_standings(rivals, pairs, judged):
-            entries[entry.dataset, entry.method] = entry
-    return ResultTable(datasets, methods, entries, by_place, pairs, judged)
+        for entry in _judged(rivals, ratio, pairs):
+            entries[dataset, entry.method] = entry
+    return ResultTable(datasets, methods, entries, pairs, judged)
 
 
 def rank_methods(table: ResultTable) -> Ranking | None:
@@ -298,9 +302,8 @@ def rank_methods(table: ResultTable) -> Ranking | None:
         return None
     # Rounded, because sums in another order may differ in the last digit: these are ties.
     test = rank_test(np.round(list(scores.values()), 12))
-    order = np.argsort(test.ranks, kind="stable")
-    ranked = tuple(methods[i] for i in order)
-    return Ranking(ranked, replace(test, ranks=test.ranks[order]), tuple(scores))
+    pairs = zip(methods, test.ranks.tolist(), strict=True)
+    return Ranking(dict(sorted(pairs, key=lambda pair: pair[1])), test, tuple(scores))
 
 
 def _scores(table: ResultTable, dataset: str, methods: Sequence[str]) -> list[float]:
@@ -320,19 +323,13 @@ def _scores(table: ResultTable, dataset: str, methods: Sequence[str]) -> list[fl
 
 def failures(table: ResultTable) -> list[Failure]:
     """Return all failures, grouped by data set, method and message."""
-    found: dict[tuple[str, str, str], list[Record]] = defaultdict(list)
-    for (dataset, method), records in table.records.items():
-        for record in records:
+    found: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+    for place, entry in table.entries.items():
+        for record in entry.records:
             if record.result.error is not None:
                 lines = record.result.error.strip().splitlines() or ["no message"]
-                found[dataset, method, lines[-1]].append(record)
-    return [
-        Failure(
-            *place,
-            repetitions=tuple(sorted(record.cell.repetition for record in records)),
-        )
-        for place, records in found.items()
-    ]
+                found[*place, lines[-1]].append(record.cell.repetition)
+    return [Failure(*place, tuple(repetitions)) for place, repetitions in found.items()]
 
 
 def heldout_ratio(record: Record) -> float:
@@ -381,7 +378,7 @@ def named_rows(stored: Iterable[Mapping[str, float] | None]) -> tuple[list[str],
 
 
 def _by_place(records: Iterable[Record]) -> dict[tuple[str, str], list[Record]]:
-    """Return records by data set and method names, without duplicate splits."""
+    """Return records by data set and method names, in the order of splits, without duplicates."""
     names: tuple[dict[str, str], dict[str, str]] = ({}, {})
     places: dict[tuple[str, str], dict[int, Record]] = defaultdict(dict)
     for record in records:
@@ -409,54 +406,7 @@ def _name(names: dict[str, str], name: str, spec: Any) -> str:
     return names[key]
 
 
-def _common_ratio(records: Sequence[Record]) -> float:
-    """Return the ratio of held-out to training rows of a data set: the mean over its records."""
-    known = [ratio for ratio in map(heldout_ratio, records) if ratio > 0]
-    return float(np.mean(known)) if known else math.nan
-
-
-def _entry(
-    place: tuple[str, str], records: Sequence[Record], ratio: float, metric: PredictionMetric
-) -> Entry:
-    """Return the summary of one method on one data set, before it is compared with others."""
-    results = {r.cell.repetition: r.result for r in records if r.result.error is None}
-    known = {name: _values(results, each) for name, each in ALL_METRICS.items()}
-    values, done = known[metric.name], results.values()
-    return Entry(
-        *place,
-        values=values,
-        interval=_interval(values, ratio, metric) if values else None,
-        means={name: _mean(v.values()) for name, v in known.items() if v},
-        seconds_fit=_mean(result.seconds_fit for result in done),
-        seconds_predict=_mean(result.seconds_predict for result in done),
-        peak_memory=max((r.peak_memory for r in done if r.peak_memory is not None), default=None),
-        n_failed=len(records) - len(results),
-        standing="failed" if len(results) < len(records) else "untested",
-    )
-
-
-def _mean(values: Iterable[float]) -> float:
-    """Return the mean; NaN without values."""
-    found = list(values)
-    return float(np.mean(found)) if found else math.nan
-
-
-def _values(results: Mapping[int, Result], metric: PredictionMetric) -> dict[int, float]:
-    """Return the known values of a metric by split."""
-    found = {i: result.metrics.get(metric.name, math.nan) for i, result in results.items()}
-    return {i: value for i, value in found.items() if math.isfinite(value)}
-
-
-def _interval(values: Mapping[int, float], ratio: float, metric: PredictionMetric) -> Interval:
-    """Return the corrected interval, clipped to the range of the metric."""
-    found = corrected_interval(list(values.values()), ratio)
-    low, high = np.clip([found.low, found.high], metric.least, metric.most).tolist()
-    return replace(found, low=low, high=high)
-
-
-def _compare_pairs(
-    rivals: Sequence[Entry], ratio: float, metric: PredictionMetric
-) -> list[PairedComparison]:
+def _compare_pairs(rivals: Sequence[Entry], ratio: float) -> list[PairedComparison]:
     """Test all pairs of entries of one data set that have a common split.
 
     The best method and the reference are not known in advance. Therefore p-values are corrected
@@ -470,26 +420,35 @@ def _compare_pairs(
             found.append((first.dataset, first.method, second.method, test))
     adjusted = holm([test.p_value for *_, test in found]).tolist()
     return [
-        PairedComparison(*each, p, metric.sign) for each, p in zip(found, adjusted, strict=True)
+        PairedComparison(*each, p, rivals[0].metric.sign)
+        for each, p in zip(found, adjusted, strict=True)
     ]
 
 
-def _with_standings(
-    rivals: Sequence[Entry],
-    pairs: Mapping[tuple[str, str, str], PairedComparison],
-    metric: PredictionMetric,
+def _judged(
+    rivals: Sequence[Entry], ratio: float, pairs: Mapping[tuple[str, str, str], PairedComparison]
 ) -> Iterator[Entry]:
-    """Yield the entries of one data set that have values, with their standings."""
-    finished = [entry for entry in rivals if entry.values]
-    if not finished:
+    """Yield the entries of one data set with their intervals and verdicts."""
+    made = []
+    for entry in rivals:
+        if not entry.values:
+            yield replace(entry, verdict="failed" if entry.n_failed else "cannot tell")
+            continue
+        found = corrected_interval(list(entry.values.values()), ratio)
+        ends = np.clip([found.low, found.high], entry.metric.least, entry.metric.most).tolist()
+        made.append(replace(entry, interval=replace(found, low=ends[0], high=ends[1])))
+    if not made:
         return
-    best = max(finished, key=lambda entry: metric.sign * entry.mean)
-    for entry in finished:
-        others = [other for other in finished if other is not best] if entry is best else [best]
+    best = max(made, key=lambda entry: entry.metric.sign * entry.mean)
+    for entry in made:
+        others = [other for other in made if other is not best] if entry is best else [best]
         tests = (pairs.get((entry.dataset, entry.method, other.method)) for other in others)
-        found = [math.nan if test is None else test.p_value for test in tests]
-        made = [p for p in found if not math.isnan(p)]
-        standing: Standing = "level" if made else "untested"
-        if made and len(made) == len(found) and max(made) < ALPHA:
-            standing = "ahead" if entry is best else "behind"
-        yield replace(entry, standing=standing, p_value=max(made, default=math.nan))
+        known = [math.nan if test is None else test.p_value for test in tests]
+        p_values = [p for p in known if not math.isnan(p)]
+        p_value = max(p_values, default=math.nan)
+        verdict: Verdict = "best" if entry.mean == best.mean else "tied"
+        if not p_values:
+            verdict = "cannot tell"
+        elif len(p_values) == len(known) and p_value < ALPHA:
+            verdict = "clearly best" if entry is best else "worse"
+        yield replace(entry, verdict=verdict, p_value=p_value)

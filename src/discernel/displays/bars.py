@@ -85,10 +85,10 @@ class KernelWeightsDisplay(_WeightsDisplay):
     ----------
     weights : array-like of shape (n_kernels,) or (n_fits, n_kernels)
         The weights.
-    kernel_names : sequence of str, optional
-        Unique names of the kernels; by default "kernel 0", "kernel 1", ...
     sources : sequence of str, optional
         Source of each kernel, needed for ``by="source"``.
+    kernel_names : sequence of str, optional
+        Unique names of the kernels; by default "kernel 0", "kernel 1", ...
 
     Attributes
     ----------
@@ -114,15 +114,6 @@ class KernelWeightsDisplay(_WeightsDisplay):
     """
 
     _unique = True
-
-    def __init__(
-        self,
-        weights: Any,
-        *,
-        kernel_names: Sequence[str] | None = None,
-        sources: Sequence[str] | None = None,
-    ) -> None:
-        super().__init__(weights, sources, kernel_names=kernel_names)
 
     def plot(
         self,

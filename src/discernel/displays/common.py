@@ -175,6 +175,7 @@ class Display(ABC):
     """Base class of displays: data, and a `plot` method that draws them."""
 
     ax_: Axes
+    axes_: list[Axes]
     figure_: Any
 
     @abstractmethod
@@ -182,16 +183,26 @@ class Display(ABC):
         """Draw on given axes, or on a new figure."""
 
     def _start(
-        self, ax: Any, lines: Sequence[str] = (), height: float | None = None, n_panels: int = 1
-    ) -> list[Axes]:
-        """Set and return the axes; a new figure is high enough for all lines of text."""
+        self,
+        ax: Any,
+        lines: Sequence[str] = (),
+        *,
+        height: float | None = None,
+        n_panels: int = 1,
+        xlabel: str = "",
+    ) -> None:
+        """Set the axes; a new figure is high enough for all lines of text.
+
+        Panels of a new figure share their x axis, which the last one names.
+        """
         if lines:
             n_lines = [line.count("\n") + 1 for line in lines]
             widest = max(a + b for a, b in pairwise(n_lines)) if len(lines) > 1 else 2 * n_lines[0]
             height = 0.8 + (0.14 + 0.08 * widest) * len(lines)
-        axes = make_axes(ax, n_panels, height)
-        self.ax_, self.figure_ = axes[0], axes[0].figure
-        return axes
+        self.axes_ = make_axes(ax, n_panels, height)
+        self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
+        for panel in self.axes_ if ax is not None else self.axes_[-1:]:
+            panel.set_xlabel(xlabel or panel.get_xlabel())
 
     def _draw_bars(
         self,

@@ -28,23 +28,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class _PathDisplay(LearnedDisplay):
-    """Base class: lines in one or two panels with a common x axis."""
-
-    axes_: list[Axes]
-
-    def _start_panels(self, ax: Any, is_double: bool, xlabel: str) -> None:
-        self.axes_ = self._start(ax, n_panels=2 if is_double else 1)
-        for panel in self.axes_ if ax is not None else self.axes_[-1:]:
-            panel.set_xlabel(xlabel)
-
-
 def _marked() -> dict[str, Any]:
     """Return the style of a line that marks a value."""
     return {"color": ink_color(), "linestyle": ":", "linewidth": 1.2}
 
 
-class LearningPathDisplay(_PathDisplay):
+class LearningPathDisplay(LearnedDisplay):
     """Line plot of the objective and, if there is a certificate, the gap per iteration.
 
     If several λ were tried, there is one line per λ, and the chosen one is highlighted.
@@ -137,7 +126,7 @@ class LearningPathDisplay(_PathDisplay):
         A gap of 0 is drawn at 2e-16, the rounding error: a logarithmic axis has no 0.
         """
         has_gap = all(progress.gap is not None for progress in self.history)
-        self._start_panels(ax, has_gap, "iteration")
+        self._start(ax, n_panels=1 + has_gap, xlabel="iteration")
         from matplotlib.ticker import MaxNLocator
 
         self.objective_lines_, self.gap_lines_ = [], []
@@ -184,7 +173,7 @@ class LearningPathDisplay(_PathDisplay):
         return lines
 
 
-class RegularizationPathDisplay(_PathDisplay):
+class RegularizationPathDisplay(LearnedDisplay):
     """Line plot of kernel weights and leave-one-out errors against λ, with the chosen λ marked.
 
     Parameters
@@ -327,7 +316,7 @@ class RegularizationPathDisplay(_PathDisplay):
             The display itself.
         """
         has_weights = self.weights is not None
-        self._start_panels(ax, has_weights, "λ")
+        self._start(ax, n_panels=1 + has_weights, xlabel="λ")
         self.weight_lines_, self.error_line_ = [], None
         if has_weights:
             self.weight_lines_ = self._draw_weights(self.ax_, max_lines, line_options)

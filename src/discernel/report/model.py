@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,8 @@ from discernel.inspection.facts import model_facts
 from discernel.inspection.words import similar_rows_title
 from discernel.rows.writing import check_writable_path
 from discernel.show.facts import Block, ModelFacts, Origin, Row
-from discernel.show.page import PageTemplate
-from discernel.show.words import percent, printable, signed
+from discernel.show.page import write_page
+from discernel.show.words import percent, printable, signed, signed_form
 
 #: Largest numbers of columns on the first screen, and of contributions; others are summed.
 _MOST_FIRST, _MOST_TERMS = 8, 20
@@ -38,7 +38,9 @@ class RowExplanation:
         Similar training rows: name, class or number, similarity, and support for the prediction
         (negative if the row opposes it).
     words : str
-        Explanation in one or two sentences.
+        Explanation, a line per sentence.
+    sources : dict of str to float
+        Contributions of sources, if columns contribute and there are several sources.
     """
 
     row: str
@@ -48,11 +50,55 @@ class RowExplanation:
     probability: float | None = None
     similar: Sequence[tuple[str, str, float, float]] = ()
     words: str = ""
+    sources: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def score(self) -> float:
         """The score of the row."""
         return self.baseline + sum(self.contributions.values())
+
+    def blocks(self, most: int = _MOST_TERMS) -> list[Block]:
+        """Return the prediction, contributions and similar rows as blocks, for any output.
+
+        Parameters
+        ----------
+        most : int, default=20
+            Number of contributions with rows of their own; the others are summed.
+        """
+        sure = "" if self.probability is None else f", probability {percent(self.probability)} %"
+        title = f"{self.row}: predicted {self.predicted}{sure}"
+        sentences = tuple(self.words.splitlines())
+        found = [
+            Block("row", title, sentences=sentences),
+            self._terms("", self.contributions, most),
+        ]
+        if self.sources:
+            found.append(self._terms(", by source", self.sources, most))
+        what = "target" if self.probability is None else "class"
+        form = signed_form([support for *_, support in self.similar])
+        for side, sign in (("for", 1.0), ("against", -1.0)):
+            rows = tuple(
+                Row((name, f"{similarity:.3f}", signed(support, form), label))
+                for name, label, similarity, support in self.similar
+                if sign * support > 0
+            )
+            if rows:
+                title = similar_rows_title(side, self.predicted)
+                header = ("row", "similarity", "contribution", what)
+                found.append(Block("similar", title, "", rows, header, 2))
+        return [block.escaped() for block in found]
+
+    def _terms(self, by: str, terms: Mapping[str, float], most: int) -> Block:
+        """Return a table of contributions, largest first, between the scores that they connect."""
+        form = signed_form([self.baseline, self.score, *terms.values()])
+        ranked = sorted(terms.items(), key=lambda item: -abs(item[1]))
+        rows = tuple(Row((name, signed(value, form)), value) for name, value in ranked)
+        title, header = f"contributions to the score of {self.row}{by}", ("term", "contribution")
+        part = Block("contributions", title, "", rows, header, 1, "contribution", f"{{:+{form}}}")
+        part = part.shortened(most)
+        first = Row(("typical row", signed(self.baseline, form)))
+        last = Row(("score of the row", signed(self.score, form)), is_highlighted=True)
+        return replace(part, rows=(first, *part.rows, last), noun="")
 
 
 def write_model_report(
@@ -118,7 +164,6 @@ def write_facts_report(
     facts: ModelFacts, path: str | Path, title: str, explanations: Sequence[RowExplanation] = ()
 ) -> Path:
     """Write a report on a model from its facts; see `write_model_report`."""
-    page = PageTemplate("model.html.j2")
     parts = {part.id: part for part in facts.blocks()}
     lead, following = parts.pop("data"), parts.pop("next")
     expected = parts.pop("expected", None)
@@ -127,7 +172,8 @@ def write_facts_report(
         del parts[matters.id]  # the first screen shows the whole table
     named = [(part.id, part.heading) for part in parts.values()]
     rows = [("rows", "Some rows explained")] if explanations else []
-    return page.write(
+    return write_page(
+        "model.html.j2",
         path,
         title=printable(title),
         source="a fitted model",
@@ -138,48 +184,5 @@ def write_facts_report(
         matters=None if matters is None else matters.shortened(_MOST_FIRST),
         next=following,
         parts=list(parts.values()),
-        explanations=[
-            {
-                "title": _explained_title(each),
-                "words": printable(each.words),
-                "parts": [part.escaped() for part in _explained(each)],
-            }
-            for each in explanations
-        ],
+        explanations=[each.blocks() for each in explanations],
     )
-
-
-def _explained_title(each: RowExplanation) -> str:
-    """Return the heading of an explained row: its name and prediction."""
-    sure = "" if each.probability is None else f", probability {percent(each.probability)} %"
-    return printable(f"{each.row}: predicted {each.predicted}{sure}")
-
-
-def _explained(each: RowExplanation) -> Iterator[Block]:
-    """Yield tables of contributions, largest first, and of similar training rows."""
-    order = sorted(each.contributions.items(), key=lambda item: -abs(item[1]))
-    terms = tuple(Row((name, signed(value)), value) for name, value in order)
-    part = Block(
-        "contributions",
-        f"contributions to the score of {each.row}",
-        "",
-        terms,
-        ("term", "contribution"),
-        1,
-    )
-    part = replace(part, noun="contribution", form="{:+z.3f}").shortened(_MOST_TERMS)
-    first = Row(("typical row", signed(each.baseline)))
-    last = Row(("score of the row", signed(each.score)), is_highlighted=True)
-    yield replace(part, rows=(first, *part.rows, last))
-    for side, sign in (("for", 1.0), ("against", -1.0)):
-        found = [
-            Row((name, f"{similarity:.3f}", signed(support), label))
-            for name, label, similarity, support in each.similar
-            if sign * support > 0
-        ]
-        if found:
-            label = "target" if each.probability is None else "class"
-            header = ("row", "similarity", "contribution", label)
-            yield Block(
-                "similar", similar_rows_title(side, each.predicted), "", tuple(found), header, 2
-            )

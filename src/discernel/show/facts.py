@@ -98,7 +98,8 @@ class Block:
         rest = sum(row.value or 0.0 for row in self.rows[most:])
         name = plural(len(self.rows) - most, f"other {self.noun}")
         empty = ("",) * (len(self.rows[0].cells) - 2)
-        return replace(self, rows=(*self.rows[:most], Row((name, self.form.format(rest), *empty))))
+        text = self.form.format(rest).replace("-", "−")
+        return replace(self, rows=(*self.rows[:most], Row((name, text, *empty))))
 
 
 # ---- facts -------------------------------------------------------------------------------------

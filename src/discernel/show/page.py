@@ -12,39 +12,37 @@ from discernel.exceptions import missing_extra
 from discernel.rows.writing import write_file
 
 
-class PageTemplate:
-    """A page template with the common style, script and Content-Security-Policy.
+def write_page(template: str, path: str | Path, **values: Any) -> Path:
+    """Render a template with the common style and script, and write the page atomically.
 
     Parameters
     ----------
-    name : str
+    template : str
         File name of the template.
+    path : str or Path
+        The file to write.
+    **values
+        Variables of the template.
     """
-
-    def __init__(self, name: str) -> None:
-        try:
-            from jinja2 import Environment, PackageLoader, StrictUndefined
-        except ImportError as error:
-            raise missing_extra("A report needs Jinja2", "app") from error
-        loader = PackageLoader("discernel.show")
-        environment = Environment(
-            loader=loader,
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self._template = environment.get_template(name)
-
-    def write(self, path: str | Path, **values: Any) -> Path:
-        """Render the template, write the page atomically, and return its path."""
-        style, script = _text("report.css"), _text("report.js")
-        policy = (
-            f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
-            "base-uri 'none'; form-action 'none'"
-        )
-        page = self._template.render(style=style, script=script, policy=policy, **values)
-        return write_file(path, page.encode())
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+    except ImportError as error:
+        raise missing_extra("A report needs Jinja2", "app") from error
+    look: dict[str, Any] = {
+        "trim_blocks": True,
+        "lstrip_blocks": True,
+        "undefined": StrictUndefined,
+    }
+    environment = Environment(loader=PackageLoader("discernel.show"), autoescape=True, **look)
+    style, script = _text("report.css"), _text("report.js")
+    policy = (
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    page = environment.get_template(template).render(
+        style=style, script=script, policy=policy, **values
+    )
+    return write_file(path, page.encode())
 
 
 def _text(name: str) -> str:

@@ -12,10 +12,10 @@ from rich.text import Text
 from discernel.show.facts import Block, Row
 from discernel.show.words import one_line
 
+#: Length of the longest bar, in characters.
 _BAR = 24
 #: Largest numbers of rows, if the other rows are summed, and if they are not.
 _MOST_ROWS, _MOST_LISTED = 10, 40
-_INDENT = 2
 
 
 def print_blocks(console: Console, blocks: Sequence[Block], without: Collection[str] = ()) -> None:
@@ -31,39 +31,24 @@ def print_blocks(console: Console, blocks: Sequence[Block], without: Collection[
         Ids of blocks to omit.
     """
     for i, block in enumerate(each for each in blocks if each.id not in without):
-        print_heading(console, block.title, block.aside, first=i == 0)
+        title, aside = Text(one_line(block.title), "bold"), Text(one_line(block.aside), "dim")
+        if i:
+            console.print()
+        if len(title) + 2 + len(aside) > console.width:
+            console.print(title)
+            console.print(_indented(aside))
+        else:
+            console.print(Text("  ").join([title, aside] if aside else [title]))
         if block.rows:
-            indented(console, _table(block.shortened(_MOST_ROWS)))
+            console.print(_indented(_table(block.shortened(_MOST_ROWS))))
         for sentence in block.sentences:
-            say(console, sentence, "" if block.id == "data" else "dim")
+            style = "" if block.id in ("data", "row") else "dim"
+            console.print(_indented(Text(one_line(sentence), style)))
 
 
-def print_heading(console: Console, words: str, aside: str = "", *, first: bool = False) -> None:
-    """Print a title and a note, on one line if there is space."""
-    title, rest = Text(one_line(words), style="bold"), Text(one_line(aside), style="dim")
-    if not first:
-        console.print()
-    if len(title) + 2 + len(rest) > console.width:
-        console.print(title)
-        say(console, aside, "dim")
-    else:
-        console.print(Text("  ").join([title, rest] if rest else [title]))
-
-
-def say(console: Console, words: str, style: str = "", indent: int = _INDENT) -> None:
-    """Print a sentence, indented."""
-    indented(console, Text(one_line(words), style=style), indent)
-
-
-def indented(console: Console, what: RenderableType, indent: int = _INDENT) -> None:
-    """Print a renderable, indented."""
-    console.print(Padding(what, (0, 0, 0, indent)))
-
-
-def bar(share: float, length: int = _BAR) -> Text:
-    """Return a bar for a share of the full length; negative shares have another colour."""
-    drawn = "█" * round(length * min(1.0, abs(share)))
-    return Text(drawn, style="cyan" if share >= 0 else "red")
+def _indented(what: RenderableType) -> Padding:
+    """Return a renderable, indented by two characters."""
+    return Padding(what, (0, 0, 0, 2))
 
 
 def plain_table(*columns: str | Text, header: bool = True) -> Table:
@@ -89,6 +74,10 @@ def _table(block: Block) -> Table:
 
 
 def _cells(row: Row, largest: float) -> list[Text]:
+    """Return the cells of a row, and its bar, which has another colour if its value is negative."""
     style = "bold" if row.is_highlighted else ""
     cells = [Text(one_line(text), style=style) for text in row.cells]
-    return cells if row.value is None else [*cells, bar(row.value / (largest or 1.0))]
+    if row.value is None:
+        return cells
+    drawn = "█" * round(_BAR * abs(row.value) / (largest or 1.0))
+    return [*cells, Text(drawn, style="cyan" if row.value >= 0 else "red")]

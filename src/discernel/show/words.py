@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 _MOST_NAMES = 10
-_NUMERALS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 #: Characters that control a terminal or the text direction, or are invalid in XML; not \n.
 _CONTROL = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
@@ -108,6 +107,13 @@ def signed(value: float, form: str = "z.3f") -> str:
     return f"{value:+{form}}".replace("-", "−")
 
 
+def signed_form(values: Sequence[float]) -> str:
+    """Return a format for `signed`: three decimals, or more if all values are small."""
+    largest = max(map(abs, values), default=0.0)
+    n_decimals = 3 - math.floor(math.log10(largest)) if 0.0 < largest < 0.01 else 3
+    return f"z.{n_decimals}f"
+
+
 def seconds(value: float, digits: int = 3) -> str:
     """Return a time in ms, s, min or h."""
     if math.isnan(value):
@@ -132,14 +138,8 @@ def probability(value: float) -> str:
     return "< 0.001" if value < 0.001 else f"= {value:.2g}"
 
 
-def count(number: int, noun: str) -> str:
-    """Return a number in words with its noun: "one method", "12 data sets"."""
-    numeral = _NUMERALS[number] if number < len(_NUMERALS) else str(number)
-    return f"{numeral} {noun}" if number == 1 else f"{numeral} {noun}s"
-
-
 def plural(number: int, noun: str, plural: str = "") -> str:
-    """Return a number in digits with its noun: "1 column", "1,200 columns"."""
+    """Return a number with its noun: "1 column", "1,200 columns"."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {plural or noun + 's'}"
 
 
@@ -149,8 +149,3 @@ def join(names: Sequence[str]) -> str:
         n_others = len(names) - _MOST_NAMES + 1
         names = [*names[: _MOST_NAMES - 1], f"{n_others} others"]
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
-
-
-def sentence(text: str) -> str:
-    """Return a text for the start of a sentence: a leading numeral is capitalized."""
-    return text[:1].upper() + text[1:] if text.split(" ")[0] in _NUMERALS else text

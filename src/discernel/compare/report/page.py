@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from discernel.compare.report import figures
-from discernel.compare.report.learned import LEARNED
+from discernel.compare.report import figures, tables
 from discernel.compare.report.screen import first_screen
-from discernel.compare.report.tables import Section, closing_sections, result_sections
 from discernel.compare.store import Record
-from discernel.compare.tables import ResultTable, summarize
+from discernel.compare.tables import Ranking, ResultTable, rank_methods, summarize
 from discernel.rows.writing import check_writable_path
 from discernel.show.facts import Block, Origin, Row
-from discernel.show.page import PageTemplate
+from discernel.show.page import write_page
 from discernel.show.svg import drawing, to_svg
-from discernel.show.words import escaped, printable
+from discernel.show.words import escaped, join, printable, probability
 
-_Draw = Callable[[ResultTable, str], list[figures.Drawing]]
 _PREPARED = (
     "Columns are encoded in every split, using the training rows only. A missing number is "
     "replaced by the median of its column; if two or more are missing, an indicator feature is "
@@ -26,8 +25,60 @@ _PREPARED = (
     "missing cells. Features are then scaled to mean 0 and variance 1; discernel's default instead "
     "divides each column by its spread."
 )
+_WEIGHTS_NOTE = (
+    "A weight says how much of a kernel is used, not how important its columns are: with rkda, a "
+    "source of pure noise can have a positive weight."
+)
+
+
+class Section(NamedTuple):
+    """A section of the page that can be folded: paragraphs, tables, and figures with their SVG."""
+
+    id: str
+    title: str
+    paragraphs: Sequence[str] = ()
+    parts: Sequence[Block] = ()
+    figures: Sequence[tuple[figures.Drawing, str]] = ()
+
+
+#: Id, title, explanation, and the function that makes the tables of one data set.
+LEARNED: tuple[tuple[str, str, str, Callable[[ResultTable, str], Iterator[Block]]], ...] = (
+    (
+        "importances",
+        "Columns that matter",
+        "The share of each column in the increase of the held-out loss when columns are shuffled: "
+        "means over splits ± one standard deviation. If two columns carry the same information, "
+        "one may have the importance of both. Importance does not imply causation.",
+        tables.importance_blocks,
+    ),
+    (
+        "sources",
+        "Weights by source",
+        f"Sums of the weights of all kernels of a source; means over splits. {_WEIGHTS_NOTE}",
+        partial(tables.weight_blocks, by_source=True),
+    ),
+    (
+        "weights",
+        "Kernel weights",
+        f"Means over splits. Kernels are normalized to the same trace. {_WEIGHTS_NOTE}",
+        partial(tables.weight_blocks, by_source=False),
+    ),
+    (
+        "candidates",
+        "What was tried",
+        "In every split, the default compares candidates by cross-validation on the training rows: "
+        "equal or learned kernel weights, with columns unscaled or scaled by their importance. The "
+        "simplest candidate is chosen unless another one is better by more than one standard "
+        "error. If kernels were given, candidates are compared by the leave-one-out squared error "
+        "of the class scores or numbers (1 for a constant prediction; not an error rate) plus a "
+        "penalty for unequal weights, the pull; the smallest sum is chosen. Shorter bars are "
+        "better.",
+        tables.candidate_blocks,
+    ),
+)
 #: Id, title, explanation, and the function that draws the figures of one data set.
-_SECTIONS: tuple[tuple[str, str, str, _Draw], ...] = (
+_DRAWN: tuple[tuple[str, str, str, Callable[[ResultTable, str], Iterator[figures.Drawing]]], ...]
+_DRAWN = (
     (
         "time",
         "Time",
@@ -47,7 +98,8 @@ _SECTIONS: tuple[tuple[str, str, str, _Draw], ...] = (
         "Error against λ",
         "Leave-one-out: the class scores of every training row are predicted from the other rows, "
         "or its numbers in units of their standard deviation. The error is the mean squared "
-        "difference from the truth: 0 is perfect, 1 is a constant prediction. λ is the strength of "
+        "difference from the truth: 0 is perfect, 1 is a constant prediction. For classes it is no "
+        "error rate: an error of 0.1 is possible with an accuracy of 100 %. λ is the strength of "
         "the regularization. Lines are means over splits.",
         figures.draw_errors_by_regularization,
     ),
@@ -65,13 +117,6 @@ _SECTIONS: tuple[tuple[str, str, str, _Draw], ...] = (
         figures.draw_embeddings,
     ),
 )
-
-
-#: Further explanations of sections, for results of classes.
-_FOR_CLASSES = {
-    "regularization": "The error is not an error rate: an error of 0.1 is possible with an "
-    "accuracy of 100 %.",
-}
 
 
 def write_report(
@@ -129,28 +174,22 @@ def write_report(
     >>> "On wine only lda has results: accuracy 97.0 %." in page
     True
     """
-    path = Path(path)
     check_writable_path("report", path)
-    page = PageTemplate("report.html.j2")
     table = summarize(map(_shown, records), metric)
     with drawing():
-        drawn = _figures(table)
-    learned = [
-        Section(id_, heading, (text,), blocks)
-        for id_, heading, text, make in LEARNED
-        if (blocks := tuple(each for dataset in table.datasets for each in make(table, dataset)))
-    ]
-    sections = [*result_sections(table), *learned, *drawn]
-    sections += [] if origin is None else _origin(origin)
-    sections += closing_sections(table)
-    return page.write(
+        sections = [
+            section for section in _sections(table, origin) if section.parts or section.figures
+        ]
+        screen = first_screen(table)
+    return write_page(
+        "report.html.j2",
         path,
         title=printable(title),
         source="stored results",
-        contents=[("summary", "Summary"), *((each.id, each.title) for each in sections)],
+        contents=[("summary", "Summary"), *(section[:2] for section in sections)],
         words=[printable(each) for each in words],
         sections=sections,
-        **first_screen(table),
+        **screen,
     )
 
 
@@ -167,25 +206,86 @@ def _shown(record: Record) -> Record:
     return replace(record, cell=cell, result=result, machine=escaped(record.machine))
 
 
-def _figures(table: ResultTable) -> list[Section]:
-    """Return the sections with figures, without empty ones."""
-    found = []
-    for id_, title, text, draw in _SECTIONS:
+# ---- sections ----------------------------------------------------------------------------------
+
+
+def _sections(table: ResultTable, origin: Origin | None) -> Iterator[Section]:
+    """Yield all sections in order; some may be empty."""
+    yield results_section(table)
+    yield comparison_section(table)
+    for id_, title, text, make in LEARNED:
+        parts = [each for dataset in table.datasets for each in make(table, dataset)]
+        yield Section(id_, title, [text], parts)
+    for id_, title, text, draw in _DRAWN:
         drawn = [each for dataset in table.datasets for each in draw(table, dataset)]
-        pictures = [replace(d, svg=to_svg(d.figure, f"{id_}-{i}")) for i, d in enumerate(drawn)]
-        if pictures:
-            further = "" if table.metric.of_numbers else _FOR_CLASSES.get(id_, "")
-            paragraphs = tuple(filter(None, (text, further)))
-            found.append(Section(id_, title, paragraphs, figures=tuple(pictures)))
-    return found
+        made = [(each, to_svg(each.figure, f"{id_}-{i}")) for i, each in enumerate(drawn)]
+        yield Section(id_, title, [text], figures=made)
+    if origin is not None:
+        yield _data_section(origin)
+    failed = tables.failure_block(table)
+    yield Section("failures", "Failures", parts=[failed] if failed.rows else [])
+    environment = [tables.splits_block(table), *tables.machine_blocks(table)]
+    yield Section("environment", "Environment", parts=environment)
 
 
-def _origin(origin: Origin) -> list[Section]:
+def results_section(table: ResultTable) -> Section:
+    """Return the section with all numbers, and with an overview of several data sets."""
+    ranking, metric = rank_methods(table), table.metric
+    better = "higher" if metric.higher_is_better else "lower"
+    points = any(e.interval and e.interval.low == e.interval.high for e in table.entries.values())
+    paragraphs = [
+        f"Means over splits of held-out rows, with 95 % intervals for {metric.label}, the metric "
+        f"of the verdicts; {better} is better. Best: the best mean; clearly best: significantly "
+        "better than all others. Tied: not significantly worse than the best. Worse: significantly "
+        "worse. Cannot tell: too few splits, or the same difference in all of them. Intervals and "
+        "tests are corrected for training rows that splits share (Nadeau and Bengio), tests also "
+        "for all pairs of methods on a data set (Holm)."
+        + " An interval of length 0 means that all splits gave the same value, not that the value "
+        "is certain." * points,
+        "p: p-value of the difference from the best method; for the best itself, from the closest "
+        "other. Fit: mean time of a fit. Memory: peak memory of the process. Splits: finished "
+        "splits. Click on a header to sort.",
+        *([] if ranking is None else [_describe_ranks(ranking, metric.label)]),
+    ]
+    rows = tuple(Row((each.label, each.meaning)) for each in tables.known_metrics(table))
+    parts = [tables.overview(table, ranking)] if len(table.datasets) > 1 else []
+    meanings = Block("meanings", "definitions of the metrics", "", rows)
+    return Section("results", "Results", paragraphs, [*parts, tables.all_numbers(table), meanings])
+
+
+def _describe_ranks(ranking: Ranking, label: str) -> str:
+    """Return a sentence on how methods are ranked over data sets, and on the test."""
+    test = ranking.test
+    return (
+        f"Rank 1 is the best {label} on a data set; a method that failed ranks last, and a "
+        f"method that was not run on all data sets has no rank. Data sets: "
+        f"{join(ranking.datasets)}. Friedman test in the form of Iman and Davenport: "
+        f"F = {test.statistic:.2f}, p {probability(test.p_value)}. Mean ranks that differ by less "
+        f"than {test.critical_difference:.2f} are not significantly different (Nemenyi)."
+    )
+
+
+def comparison_section(table: ResultTable) -> Section:
+    """Return the section with the paired comparison with the first method of the plan."""
+    reference, metric = table.methods[0], table.metric
+    points = ", in percentage points" if metric.in_percent else ""
+    sign = "Positive" if metric.higher_is_better else "Negative"
+    paragraph = (
+        f"The {metric.label} of each method minus that of {reference}{points}, over the splits "
+        f"that both finished. {sign} differences mean that the method is better than {reference}. "
+        "p-values are corrected for all pairs of methods on a data set."
+    )
+    block = tables.differences(table)
+    parts = [block] if block.rows else []
+    return Section("comparison", f"Against {reference}", [paragraph], parts)
+
+
+def _data_section(origin: Origin) -> Section:
     """Return the section on the data set: origin, classes and columns."""
     parts, counts = origin.blocks(), origin.class_counts.items()
     if origin.n_rows:
         rows = tuple(Row((c, f"{n:,}", f"{100 * n / origin.n_rows:.1f}")) for c, n in counts)
         classes = Block("classes", "rows of each class", "", rows, ("class", "rows", "%"), 2)
         parts.insert(1, classes.escaped())
-    paragraphs = (*escaped(origin.notes), *([_PREPARED] if origin.columns else []))
-    return [Section("data", "Data", paragraphs, tuple(parts))]
+    paragraphs: list[Any] = [*escaped(origin.notes), *([_PREPARED] if origin.columns else [])]
+    return Section("data", "Data", paragraphs, parts)

@@ -10,9 +10,18 @@ from typing import Any
 
 from discernel.compare.metrics import PredictionMetric
 from discernel.compare.report import words
-from discernel.compare.report.learned import importance_blocks
+from discernel.compare.report.tables import importance_blocks
 from discernel.compare.report.words import BASELINES, DEFAULT, span
-from discernel.compare.tables import Entry, Ranking, ResultTable, failures, rank_methods
+from discernel.compare.statistics import Interval
+from discernel.compare.tables import (
+    LEADING,
+    Entry,
+    Ranking,
+    ResultTable,
+    Verdict,
+    failures,
+    rank_methods,
+)
 from discernel.show.facts import Block, Row
 from discernel.show.words import join, percent, seconds
 
@@ -22,26 +31,14 @@ _MOST_COLUMNS, _MOST_DATASETS = 8, 6
 
 @dataclass(frozen=True)
 class MethodPoint:
-    """A method in a figure: its value and interval; NaN if unknown.
-
-    Attributes
-    ----------
-    method, standing, verdict : str
-        Name, standing as in `Entry`, and verdict in one word.
-    mean, low, high : float
-        The value and the ends of its interval.
-    text, hover : str
-        The value as text, and the text shown on hovering.
-    """
+    """A method in a figure: its interval, the value as text, and details shown on hovering."""
 
     method: str
-    standing: str
-    verdict: str
-    mean: float
-    low: float
-    high: float
+    verdict: Verdict
+    interval: Interval
     text: str
-    hover: str
+    details: str
+    n_failed: int = 0
 
 
 @dataclass(frozen=True)
@@ -50,9 +47,9 @@ class IntervalFigure:
 
     Attributes
     ----------
-    title, caption, heading : str
-        Title, caption, and axis label with its unit.
-    points : tuple of MethodPoint
+    caption, heading : str
+        Caption, and axis label with its unit.
+    points : sequence of MethodPoint
         The methods.
     low, high : float
         Ends of the axis.
@@ -60,24 +57,22 @@ class IntervalFigure:
         Factor for tick labels: 100 for percent.
     """
 
-    title: str
     caption: str
     heading: str
-    points: tuple[MethodPoint, ...]
+    points: Sequence[MethodPoint]
     low: float
     high: float
     unit: float = 1.0
 
     @property
     def ticks(self) -> list[tuple[str, float]]:
-        """Three to five round tick values, as text and position."""
+        """Up to six round tick values, as text and position."""
+        from matplotlib.ticker import MaxNLocator
+
         low, high = self.unit * self.low, self.unit * self.high
-        rough = (high - low) / 5.0
-        power = 10.0 ** math.floor(math.log10(rough))
-        step = next(f * power for f in (1.0, 2.0, 2.5, 5.0, 10.0) if f * power >= rough)
-        first, last = math.ceil(round(low / step, 9)), math.floor(round(high / step, 9))
-        found = [round(step * i, 9) for i in range(first, last + 1)]
-        return [(f"{tick:g}", self.place(tick / self.unit)) for tick in found]
+        found = MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+        placed = [(f"{round(tick, 9):g}", self.place(tick / self.unit)) for tick in found]
+        return [(text, at) for text, at in placed if 0.0 <= at <= 100.0]
 
     def place(self, value: float) -> float:
         """Return the position of a value on the axis, in percent of its length."""
@@ -88,27 +83,22 @@ def dataset_figure(table: ResultTable, dataset: str) -> IntervalFigure:
     """Return the figure of all methods on a data set."""
     entries, metric = table.ranked(dataset), table.metric
     caption = f"{metric.heading} on {dataset}, with 95 % intervals"
-    points = tuple(_entry_point(entry, table.verdict(entry), metric) for entry in entries)
-    unit = 100.0 if metric.in_percent else 1.0
-    return IntervalFigure(dataset, caption, metric.heading, points, *drawn_range(entries), unit)
+    points = [_entry_point(entry, metric) for entry in entries]
+    return IntervalFigure(caption, metric.heading, points, *drawn_range(entries), metric.unit)
 
 
-def _entry_point(entry: Entry, verdict: str, metric: PredictionMetric) -> MethodPoint:
+def _entry_point(entry: Entry, metric: PredictionMetric) -> MethodPoint:
     """Return the point of a method on a data set."""
-    interval, number = entry.interval, metric.show_with_unit(entry.mean)
-    low, high = (math.nan, math.nan) if interval is None else (interval.low, interval.high)
-    ends = "" if math.isnan(low) else f", {span(interval, metric)}"
-    failed = f", {entry.n_failed} failed" if entry.n_failed and entry.values else ""
-    hover = f"{entry.method}: {metric.label} {number}{ends}; fit {seconds(entry.seconds_fit)}"
+    interval = entry.interval or Interval(math.nan, math.nan, math.nan, 0)
+    number, ends = metric.show_with_unit(entry.mean), span(interval, metric)
+    details = f"{metric.label} {number}{'' if ends == '–' else f', {ends}'}"
     return MethodPoint(
         method=entry.method,
-        standing=entry.standing,
-        verdict=verdict + failed,
-        mean=entry.mean,
-        low=low,
-        high=high,
+        verdict=entry.verdict,
+        interval=interval,
         text=number if entry.values else "–",
-        hover=f"{hover}; {verdict}{failed}",
+        details=f"{details}; fit {seconds(entry.mean_time('seconds_fit'))}",
+        n_failed=entry.n_failed if entry.values else 0,
     )
 
 
@@ -127,26 +117,19 @@ def rank_figure(ranking: Ranking) -> IntervalFigure:
 
     Intervals of two methods overlap unless they differ significantly in the Nemenyi test.
     """
-    reach = ranking.test.critical_difference / 2.0
-    points = []
-    for method, rank in ranking.ranks.items():
-        verdict = ranking.verdicts[method]
-        points.append(
-            MethodPoint(
-                method=method,
-                standing="behind" if verdict == "worse" else "level",
-                verdict=verdict,
-                mean=rank,
-                low=rank - reach,
-                high=rank + reach,
-                text=f"{rank:.2f}",
-                hover=f"{method}: mean rank {rank:.2f}; {verdict}",
-            )
+    reach, n = ranking.test.critical_difference / 2.0, len(ranking.datasets)
+    points = [
+        MethodPoint(
+            method=method,
+            verdict=ranking.verdicts[method],
+            interval=Interval(rank, rank - reach, rank + reach, n),
+            text=f"{rank:.2f}",
+            details=f"mean rank {rank:.2f}",
         )
-    title = f"Mean rank over {len(ranking.datasets)} data sets"
-    caption = f"{title}; intervals that do not overlap differ (Nemenyi)"
-    heading, last = "rank, 1 is best", float(len(ranking.methods))
-    return IntervalFigure(title, caption, heading, tuple(points), 1.0, last)
+        for method, rank in ranking.ranks.items()
+    ]
+    caption = f"Mean rank over {n} data sets; intervals that do not overlap differ (Nemenyi)"
+    return IntervalFigure(caption, "rank, 1 is best", points, 1.0, float(len(points)))
 
 
 # ---- the screen --------------------------------------------------------------------------------
@@ -155,7 +138,7 @@ def rank_figure(ranking: Ranking) -> IntervalFigure:
 def first_screen(table: ResultTable) -> dict[str, Any]:
     """Return the template variables of the first screen."""
     ranking, failed = rank_methods(table), failures(table)
-    n_runs = sum(len(found) for found in table.records.values())
+    n_runs = sum(len(entry.records) for entry in table.entries.values())
     several = len(table.datasets) > 1
     verdicts = [words.describe_dataset(table, dataset) for dataset in table.datasets]
     lead = words.describe_ranking(ranking) if several else verdicts[0]
@@ -171,50 +154,62 @@ def first_screen(table: ResultTable) -> dict[str, Any]:
         words.describe_failures(failed, n_runs) if failed else None,
         "Learn from all rows: discernel fit." if DEFAULT in table.methods else None,
     ]
+    n_failed = sum(len(failure.repetitions) for failure in failed)
     return {
         "lead": lead or " ".join(verdicts),
         "overall": None if ranking is None else rank_figure(ranking),
         "by_dataset": [dataset_figure(table, each) for each in table.datasets[:_MOST_DATASETS]],
         "expected_title": "Over all data sets" if several else "Expected on new rows",
-        "expected": _tiles(table, ranking, n_runs, sum(len(f.repetitions) for f in failed)),
+        "expected": [
+            Row(each)
+            for each in (
+                _overall_tiles(table, ranking, f"{n_failed}", f"of {n_runs} runs")
+                if several
+                else _expected_tiles(table)[:3]
+            )
+        ],
         "matters": _matters(table),
         "next": [sentence for sentence in following if sentence],
     }
 
 
-def _tiles(table: ResultTable, ranking: Ranking | None, n_runs: int, n_failed: int) -> list[Row]:
-    """Return up to three tiles: expected performance, or ranks if there are several data sets."""
-    if len(table.datasets) > 1:
-        found = [e for e in table.entries.values() if e.standing in ("ahead", "level")]
-        wins = Counter(entry.method for entry in found).most_common(1)
-        rows = []
-        if ranking is not None:
-            detail = f"{ranking.methods[0]}, over {len(ranking.datasets)} data sets"
-            rows.append(("best mean rank", f"{ranking.test.ranks[0]:.2f}", detail))
-        for method, number in wins:
-            detail = f"data sets where {method} is best or tied"
-            rows.append(("best or tied", f"{number} of {len(table.datasets)}", detail))
-        return [Row(each) for each in (*rows, ("failed", f"{n_failed}", f"of {n_runs} runs"))]
+def _overall_tiles(
+    table: ResultTable, ranking: Ranking | None, *failed: str
+) -> list[tuple[str, ...]]:
+    """Return tiles on several data sets: ranks, wins and failures."""
+    rows = []
+    if ranking is not None:
+        first, rank = next(iter(ranking.ranks.items()))
+        detail = f"{first}, over {len(ranking.datasets)} data sets"
+        rows.append(("best mean rank", f"{rank:.2f}", detail))
+    wins = Counter(e.method for e in table.entries.values() if e.verdict in LEADING)
+    for method, number in wins.most_common(1):
+        detail = f"data sets where {method} is best or tied"
+        rows.append(("best or tied", f"{number} of {len(table.datasets)}", detail))
+    return [*rows, ("failed", *failed)]
+
+
+def _expected_tiles(table: ResultTable) -> list[tuple[str, ...]]:
+    """Return tiles on one data set: the expected performance of the default, or of the best."""
     entries = {e.method: e for e in table.ranked(table.datasets[0]) if e.values}
     entry = entries.get(DEFAULT) or next(iter(entries.values()), None)
     if entry is None:
         return []
-    metric, rows = table.metric, []
+    metric, means = table.metric, entry.means
     detail = f"{entry.method}, 95 % interval {span(entry.interval, metric)}"
-    rows.append((metric.label, metric.show_with_unit(entry.mean), detail))
+    rows = [(metric.label, metric.show_with_unit(entry.mean), detail)]
     guess = next((entries[name] for name in BASELINES if name in entries), None)
     if guess is not None and guess is not entry:
         detail = f"{metric.label} of always predicting {BASELINES[guess.method]}"
         rows.append(("baseline", metric.show_with_unit(guess.mean), detail))
-    if "log_loss" in entry.means and metric.name != "log_loss":
-        share = percent(math.exp(-entry.means["log_loss"]))
+    if "log_loss" in means and metric.name != "log_loss":
+        share = percent(math.exp(-means["log_loss"]))
         detail = f"the true class has a probability of {share} %, as a geometric mean"
-        rows.append(("log-loss", f"{entry.means['log_loss']:z.3f}", detail))
-    if "rmse" in entry.means and metric.name != "rmse":
+        rows.append(("log-loss", f"{means['log_loss']:z.3f}", detail))
+    if "rmse" in means and metric.name != "rmse":
         detail = "root mean squared error, in units of the target"
-        rows.append(("typical error", f"{entry.means['rmse']:.4g}", detail))
-    rows.append(("time of a fit", seconds(entry.seconds_fit, 2), entry.method))
-    return [Row(each) for each in rows[:3]]
+        rows.append(("typical error", f"{means['rmse']:.4g}", detail))
+    return [*rows, ("time of a fit", seconds(entry.mean_time("seconds_fit"), 2), entry.method)]
 
 
 def _matters(table: ResultTable) -> Block | None:

@@ -1,87 +1,58 @@
-"""The tables of a comparison report."""
+"""The tables of a comparison report, as blocks."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from discernel.compare.metrics import PredictionMetric, metrics_beside
-from discernel.compare.report import words
-from discernel.compare.report.words import span
-from discernel.compare.tables import Ranking, ResultTable, failures, rank_methods
-from discernel.show.facts import Block, Row
-from discernel.show.words import join, memory, probability, seconds, signed
+from discernel.compare.report.words import describe_splits, span
+from discernel.compare.tables import (
+    LEADING,
+    Entry,
+    Ranking,
+    ResultTable,
+    failures,
+    mean_importances,
+    named_rows,
+)
+from discernel.inspection.source_weights import sum_by
+from discernel.show.facts import Block, ImportanceFacts, Row, importance_block
+from discernel.show.words import (
+    candidate_label,
+    join,
+    memory,
+    percent,
+    probability,
+    seconds,
+    signed,
+)
+
+#: Column headings for candidates that were compared by leave-one-out.
+_LEAVE_ONE_OUT = ("leave-one-out error + pull", "pull")
 
 
-@dataclass(frozen=True)
-class Section:
-    """A section of the page that can be folded: paragraphs, tables and figures."""
-
-    id: str
-    title: str
-    paragraphs: tuple[str, ...] = ()
-    parts: tuple[Block, ...] = ()
-    figures: tuple[Any, ...] = ()
+# ---- results -----------------------------------------------------------------------------------
 
 
-# ---- tables ------------------------------------------------------------------------------------
-
-
-def result_sections(table: ResultTable) -> list[Section]:
-    """Return the sections with the results and, if there is one, the paired comparison."""
-    ranking = rank_methods(table)
-    metric, several = table.metric, len(table.datasets) > 1
-    overview = [_overview(table, ranking)] if several else []
-    metrics = _metrics(table)
-    better = "higher" if metric.higher_is_better else "lower"
-    points = any(e.interval and e.interval.low == e.interval.high for e in table.entries.values())
-    paragraphs = (
-        f"Means over splits of held-out rows, with 95 % intervals for {metric.label}, the metric "
-        f"of the verdicts; {better} is better. Best: the best mean. Tied: not significantly worse "
-        "than the best. Worse: significantly worse. Cannot tell: too few splits, or the same "
-        "difference in all of them. Intervals and tests are corrected for training rows that "
-        "splits share (Nadeau and Bengio), tests also for all pairs of methods on a data set "
-        "(Holm)."
-        + " An interval of length 0 means that all splits gave the same value, not that the value "
-        "is certain." * points,
-        "p: p-value of the difference from the best method; for the best itself, from the closest "
-        "other. Fit: mean time of a fit. Memory: peak memory of the process. Splits: finished "
-        "splits. Click on a header to sort.",
-        *([] if ranking is None else [_describe_ranks(ranking, metric)]),
-    )
-    rows = tuple(Row((each.label, each.meaning)) for each in metrics)
-    meanings = Block("meanings", "definitions of the metrics", "", rows)
-    results = Section("results", "Results", paragraphs, (*overview, _entries(table), meanings))
-    return [results, *_comparison(table)]
-
-
-def _describe_ranks(ranking: Ranking, metric: PredictionMetric) -> str:
-    """Return a sentence on how methods are ranked over data sets, and on the test."""
-    test = ranking.test
-    return (
-        f"Rank 1 is the best {metric.label} on a data set; a method that failed ranks last, and a "
-        f"method that was not run on all data sets has no rank. Data sets: "
-        f"{join(ranking.datasets)}. Friedman test in the form of Iman and Davenport: "
-        f"F = {test.statistic:.2f}, p {probability(test.p_value)}. Mean ranks that differ by less "
-        f"than {test.critical_difference:.2f} are not significantly different (Nemenyi)."
-    )
-
-
-def _metrics(table: ResultTable) -> list[PredictionMetric]:
+def known_metrics(table: ResultTable) -> list[PredictionMetric]:
     """Return the metrics that at least one method has, the metric of the ranking first."""
     known = {name for entry in table.entries.values() for name in entry.means}
     found = [each for name, each in metrics_beside(table.metric).items() if name in known]
     return sorted(found, key=lambda metric: metric != table.metric)
 
 
-def _overview(table: ResultTable, ranking: Ranking | None) -> Block:
+def overview(table: ResultTable, ranking: Ranking | None) -> Block:
     """Return a table with a row per method: its mean on every data set, and its mean rank."""
     ranks = {} if ranking is None else ranking.ranks
     rows = []
     for method in table.methods:
-        cells = [_overview_cell(table, dataset, method) for dataset in table.datasets]
+        cells = [_overview_cell(table.entries.get((name, method))) for name in table.datasets]
         rank = [f"{ranks[method]:.2f}" if method in ranks else "–"] if ranks else []
         rows.append(Row((method, *cells, *rank)))
     header = ("method", *table.datasets, *(["mean rank"] if ranks else []))
@@ -89,123 +60,203 @@ def _overview(table: ResultTable, ranking: Ranking | None) -> Block:
     return Block("overview", title, "", tuple(rows), header, len(header) - 1)
 
 
-def _overview_cell(table: ResultTable, dataset: str, method: str) -> str:
+def _overview_cell(entry: Entry | None) -> str:
     """Return mean, interval and verdict of a method on a data set, as text."""
-    entry = table.entries.get((dataset, method))
     if entry is None:
         return "not run"
     if entry.interval is None:
         return f"failed ({entry.n_failed})" if entry.n_failed else "–"
-    mark = f" {table.verdict(entry)}" if entry.standing in ("ahead", "level") else ""
+    mark = f" {entry.verdict}" if entry.verdict in LEADING else ""
     failed = f", {entry.n_failed} failed" if entry.n_failed else ""
-    return f"{table.metric.show(entry.mean)} ({span(entry.interval, table.metric)}){mark}{failed}"
+    return f"{entry.metric.show(entry.mean)} ({span(entry.interval, entry.metric)}){mark}{failed}"
 
 
-def _entries(table: ResultTable) -> Block:
+def all_numbers(table: ResultTable) -> Block:
     """Return a table with a row per method and data set, and all metrics."""
-    several, metric = len(table.datasets) > 1, table.metric
-    others = _metrics(table)[1:]
-    rows = []
-    for dataset in table.datasets:
-        for entry in table.ranked(dataset):
-            numbers = [each.show(entry.means.get(each.name, math.nan)) for each in others]
-            cells = (
-                entry.method,
-                metric.show(entry.mean),
-                span(entry.interval, metric),
-                probability(entry.p_value).removeprefix("= "),
-                *numbers,
-                seconds(entry.seconds_fit),
-                memory(entry.peak_memory),
-                f"{len(entry.values)} of {len(table.records[dataset, entry.method])}",
-                table.verdict(entry),
-            )
-            rows.append(Row((*cells, dataset) if several else cells))
-    numbers = ["95 % interval", "p", *(each.short for each in others)]
-    header = ("method", metric.heading, *numbers, "fit", "memory", "splits")
-    named = (*header, "verdict", *(["data set"] if several else []))
-    return Block("entries", "all numbers", "", tuple(rows), named, len(header) - 1)
+    metric, others, rows = table.metric, known_metrics(table)[1:], []
+    for entry in (entry for dataset in table.datasets for entry in table.ranked(dataset)):
+        means = entry.means
+        cells = (
+            entry.method,
+            metric.show(entry.mean),
+            span(entry.interval, metric),
+            probability(entry.p_value).removeprefix("= "),
+            *(each.show(means.get(each.name, math.nan)) for each in others),
+            seconds(entry.mean_time("seconds_fit")),
+            memory(entry.peak_memory),
+            f"{len(entry.values)} of {len(entry.records)}",
+            entry.verdict,
+        )
+        rows.append((*cells, entry.dataset))
+    numbers = (metric.heading, "95 % interval", "p", *(each.short for each in others))
+    header = ("method", *numbers, "fit", "memory", "splits", "verdict")
+    block = Block("entries", "all numbers", n_numbers=len(header) - 2)
+    return _of_datasets(table, block, header, rows)
 
 
-def _comparison(table: ResultTable) -> list[Section]:
+def differences(table: ResultTable) -> Block:
     """Return the paired comparison with the first method of the plan."""
     reference, metric, rows = table.methods[0], table.metric, []
-    several = len(table.datasets) > 1
 
     def number(value: float) -> str:
         """Return a difference of a metric as text, in percentage points if it is in percent."""
-        return signed(100.0 * value, "z.1f") if metric.in_percent else signed(value, metric.form)
+        return signed(metric.unit * value, "z.1f" if metric.in_percent else metric.form)
 
-    for each in table.against(reference):
-        found = each.difference
-        p = probability(each.p_value).removeprefix("= ")
-        ends = f"{number(found.low)} to {number(found.high)}"
-        ends = "–" if math.isnan(found.low) else ends
-        cells = (each.method, number(found.mean), ends, str(found.n), p, each.verdict)
-        rows.append(Row((*cells, each.dataset) if several else cells))
-    if not rows:
-        return []
-    points = ", in percentage points" if metric.in_percent else ""
-    sign = "Positive" if metric.higher_is_better else "Negative"
-    paragraph = (
-        f"The {metric.label} of each method minus that of {reference}{points}, over the splits "
-        f"that both finished. {sign} differences mean that the method is better than {reference}. "
-        "p-values are corrected for all pairs of methods on a data set."
-    )
+    for pair in table.against(reference):
+        found, p = pair.difference, probability(pair.p_value).removeprefix("= ")
+        ends = "–" if math.isnan(found.low) else f"{number(found.low)} to {number(found.high)}"
+        cells = (pair.method, number(found.mean), ends, str(found.n), p, pair.verdict)
+        rows.append((*cells, pair.dataset))
     header = ("method", "difference", "interval", "splits", "p", "verdict")
-    named = (*header, *(["data set"] if several else []))
-    part = Block("pairs", f"differences from {reference}", "", tuple(rows), named, 4)
-    return [Section("comparison", f"Against {reference}", (paragraph,), (part,))]
+    block = Block("pairs", f"differences from {reference}", n_numbers=4)
+    return _of_datasets(table, block, header, rows)
 
 
-def closing_sections(table: ResultTable) -> list[Section]:
-    """Return the sections on failures, and on splits and machines."""
-    found = []
-    if failed := failures(table):
-        rows = [
-            Row((f.method, f.dataset, join([str(i + 1) for i in f.repetitions]), f.message))
-            for f in failed
-        ]
-        header = ("method", "data set", "splits", "message")
-        part = Block("failed", "failed splits", "", tuple(rows), header)
-        found.append(Section("failures", "Failures", (), (part,)))
-    names = ("data set", "scaling", "splits", "held-out rows", "options")
-    title = "how rows were scaled and split"
-    prepared = Block("splits", title, "", tuple(_splits(table)), names)
-    return [*found, Section("environment", "Environment", (), (prepared, *_machines(table)))]
+def _of_datasets(
+    table: ResultTable, block: Block, header: Sequence[str], rows: Sequence[tuple[str, ...]]
+) -> Block:
+    """Return a block with rows that end with a data set, which is shown if there are several."""
+    end = None if len(table.datasets) > 1 else -1
+    made = tuple(Row(cells[:end]) for cells in rows)
+    return replace(block, rows=made, header=(*header, "data set")[:end])
 
 
-def _machines(table: ResultTable) -> list[Block]:
-    """Return a table of facts for every machine that ran cells."""
-    everything = [record for found in table.records.values() for record in found]
+# ---- learned kernels ---------------------------------------------------------------------------
+
+
+def importance_blocks(table: ResultTable, dataset: str) -> Iterator[Block]:
+    """Yield tables of column importances; methods with the same importances share a table."""
+    shared: list[tuple[list[ImportanceFacts], list[str]]] = []
+    for entry in table.of_dataset(dataset):
+        found = mean_importances(entry.successful)
+        same = next((methods for other, methods in shared if _alike(other, found)), None)
+        if same is not None:
+            same.append(entry.method)
+        elif found:
+            shared.append((found, [entry.method]))
+    for columns, methods in shared:
+        yield importance_block(f"{join(methods)} on {dataset}", columns, spread="deviation")
+
+
+def _alike(first: Sequence[ImportanceFacts], second: Sequence[ImportanceFacts]) -> bool:
+    """Whether two methods have the same importances, up to rounding."""
+    if [each.column for each in first] != [each.column for each in second]:
+        return False
+    ours, theirs = ([(each.importance, each.std) for each in found] for found in (first, second))
+    return np.allclose(ours, theirs, equal_nan=True)
+
+
+def weight_blocks(table: ResultTable, dataset: str, *, by_source: bool) -> Iterator[Block]:
+    """Yield the weights of every method that learns weights, by kernel or summed by source."""
+    for entry in table.of_dataset(dataset):
+        names, weights = named_rows(record.result.weights for record in entry.successful)
+        if weights.size == 0 or np.ptp(weights) <= 1e-12:
+            continue  # a single kernel, or equal weights
+        sources: dict[str, str] = {}
+        for record in entry.successful:
+            sources |= record.result.details.get("sources") or {}
+        if by_source and not sources:
+            continue
+        if by_source:
+            names, weights = sum_by([sources.get(name, "all columns") for name in names], weights)
+        means, (low, high) = weights.mean(axis=0), np.quantile(weights, [0.25, 0.75], axis=0)
+        rows = tuple(
+            Row((names[i], f"{means[i]:z.3f}", f"{low[i]:z.3f} to {high[i]:z.3f}"), float(means[i]))
+            for i in np.argsort(-means, kind="stable")
+        )
+        kind, title = "source" if by_source else "kernel", f"{entry.method} on {dataset}"
+        yield Block("", title, "", rows, (kind, "mean weight", "quartiles"), 2)
+
+
+def candidate_blocks(table: ResultTable, dataset: str) -> Iterator[Block]:
+    """Yield the candidates of the default: mean losses over splits, and how often each was chosen.
+
+    Learned weights use the best scaling of each split. They are one row of the table: a row per
+    scaling would average over different splits.
+    """
+    for entry in table.of_dataset(dataset):
+        stored = [c for r in entry.successful if (c := r.result.details.get("considered"))]
+        if not stored:
+            continue
+        by_folds = any(each[4] > 0 or each[5] is not None for each in stored[0])
+        numbers = stored[0][0][5] is None  # numbers have no accuracy
+        by_line: dict[str, list[Any]] = defaultdict(list)
+        for each in (each for found in stored for each in found):
+            by_line[_line(each, by_folds)].append(each)
+        chosen = Counter(_line(found[0], by_folds) for found in stored)
+        lines = sorted(
+            (-chosen[line], *_mean_numbers(entries, by_folds), line)
+            for line, entries in by_line.items()
+        )
+        rows = []
+        for times, cost, beside, line in lines:
+            second = percent(beside) if by_folds and not numbers else f"{beside:z.3f}"
+            share = f"chosen in {-times} of {len(stored)}"
+            rows.append(Row((line, f"{cost:z.3f}", second, share), cost))
+        names = ("squared error", "R²") if numbers else ("log-loss", "accuracy %")
+        header = ("candidate", *(names if by_folds else _LEAVE_ONE_OUT), "")
+        yield Block("", f"{entry.method} on {dataset}", "", tuple(rows), header, 2)
+
+
+def _line(candidate: Sequence[Any], by_folds: bool) -> str:
+    """Return the name of the table row of a candidate."""
+    name, strength = candidate[0], candidate[4]
+    if by_folds and name == "weights":
+        return "learned weights, best scaling"
+    # Comparisons of earlier versions did not store whether columns were quantiles.
+    return candidate_label(name, strength if by_folds else 0.0, by_folds, any(candidate[6:]))
+
+
+def _mean_numbers(candidates: Sequence[Sequence[Any]], by_folds: bool) -> tuple[float, float]:
+    """Return the mean loss of a candidate, and its mean accuracy, R² or pull."""
+    costs = [each[1] + each[2] for each in candidates]
+    shown = [1.0 - each[1] if each[5] is None else each[5] for each in candidates]
+    beside = shown if by_folds else [each[2] for each in candidates]
+    return float(np.mean(costs)), float(np.mean(beside))
+
+
+# ---- failures and environment ------------------------------------------------------------------
+
+
+def failure_block(table: ResultTable) -> Block:
+    """Return a table of all failures."""
+    rows = tuple(
+        Row((f.method, f.dataset, join([str(i + 1) for i in f.repetitions]), f.message))
+        for f in failures(table)
+    )
+    return Block("failed", "failed splits", "", rows, ("method", "data set", "splits", "message"))
+
+
+def splits_block(table: ResultTable) -> Block:
+    """Return a table with a row per data set: how its rows were scaled and split."""
+    rows = []
+    for dataset in table.datasets:
+        found = [record for entry in table.of_dataset(dataset) for record in entry.records]
+        cell, n = found[0].cell, len({record.cell.repetition for record in found})
+        stored = [record.result.predictions.get("y_true") for record in found]
+        sizes = {len(truth) for truth in stored if truth is not None}
+        held_out = join([str(size) for size in sorted(sizes)]) if sizes else "–"
+        options = ", ".join(f"{k} = {v}" for k, v in cell.data.options.items()) or "–"
+        how = describe_splits(cell.splits, n)
+        rows.append(Row((dataset, cell.data.scaling, how, held_out, options)))
+    header = ("data set", "scaling", "splits", "held-out rows", "options")
+    return Block("splits", "how rows were scaled and split", "", tuple(rows), header)
+
+
+def machine_blocks(table: ResultTable) -> Iterator[Block]:
+    """Yield a table of facts for every machine that ran cells, the most used first."""
+    records = [record for entry in table.entries.values() for record in entry.records]
     machines = Counter(
         tuple((name, str(fact)) for name, fact in sorted(r.machine.items(), key=_fact_order))
-        for r in everything
+        for r in records
     )
-    finished = sorted(record.finished for record in everything if record.finished)
+    finished = sorted(record.finished for record in records if record.finished)
     period = f"{finished[0]} to {finished[-1]}" if finished else "unknown"
-    parts = []
     for i, (facts, number) in enumerate(machines.most_common(), start=1):
-        rows = [Row(fact) for fact in (*facts, ("runs", str(number)), ("finished", period))]
-        parts.append(Block(f"machine-{i}", f"machine {i}", rows=tuple(rows)))
-    return parts
+        rows = tuple(Row(fact) for fact in (*facts, ("runs", str(number)), ("finished", period)))
+        yield Block(f"machine-{i}", f"machine {i}", rows=rows)
 
 
 def _fact_order(fact: tuple[str, Any]) -> tuple[bool, str]:
     """Return a sort key that puts facts about the machine before package versions."""
     return fact[0] not in ("system", "cores", "threads", "python"), fact[0]
-
-
-def _splits(table: ResultTable) -> list[Row]:
-    """Return a row per data set: how its rows were scaled and split."""
-    rows = []
-    for dataset in table.datasets:
-        found = [r for place, rs in table.records.items() if place[0] == dataset for r in rs]
-        cell, n = found[0].cell, len({record.cell.repetition for record in found})
-        stored = [r.result.predictions.get("y_true") for r in found]
-        sizes = {len(truth) for truth in stored if truth is not None}
-        held_out = join([str(size) for size in sorted(sizes)]) if sizes else "–"
-        options = ", ".join(f"{k} = {v}" for k, v in cell.data.options.items()) or "–"
-        how = words.describe_splits(cell.splits, n)
-        rows.append(Row((dataset, cell.data.scaling, how, held_out, options)))
-    return rows

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 from discernel.compare.methods import DEFAULT_METHODS, DEFAULT_NUMBER_METHODS
 from discernel.compare.metrics import PredictionMetric
 from discernel.compare.plan import Splits
 from discernel.compare.statistics import ALPHA, Interval
-from discernel.compare.tables import Entry, Failure, Ranking, ResultTable
-from discernel.show.words import count, join, probability
+from discernel.compare.tables import Failure, Ranking, ResultTable
+from discernel.show.words import join, plural, probability
 
 #: discernel's default method, and the baselines that learn nothing, by what they predict.
 DEFAULT = DEFAULT_METHODS[0]
@@ -42,7 +43,7 @@ def describe_splits(splits: Splits, n_splits: int) -> str:
     size = splits.train_size
     part = f"{size:.0%} of the rows train" if size < 1 else f"{int(size)} rows train"
     manner = "stratified" if splits.stratify else "not stratified"
-    return f"{count(n_splits, 'split')}, {part}, {manner}, seeds from {splits.seed}"
+    return f"{plural(n_splits, 'split')}, {part}, {manner}, seeds from {splits.seed}"
 
 
 def describe_dataset(table: ResultTable, dataset: str) -> str:
@@ -51,86 +52,73 @@ def describe_dataset(table: ResultTable, dataset: str) -> str:
     if not entries:
         return f"On {dataset} no method has a result for {label}."
     best = entries[0]
-    number = _number(best, table.metric)
+    number = table.metric.show_with_unit(best.mean)
+    if best.interval is not None and best.interval.low < best.interval.high:
+        number += f" ({span(best.interval, table.metric)})"
     if len(entries) == 1:
         return f"On {dataset} only {best.method} has results: {label} {number}."
-    if best.standing == "ahead":
+    if best.verdict == "clearly best":
         return (
             f"On {dataset}, {best.method} is clearly better than all others: {label} {number}, "
             f"p {probability(best.p_value)} against the nearest."
         )
-    if all(entry.standing == "untested" for entry in entries):
+    if all(entry.verdict == "cannot tell" for entry in entries):
         return (
             f"On {dataset}, {best.method} has the best {label}, {number}, but the splits cannot "
             "tell whether the differences are due to chance."
         )
-    return _describe_level(dataset, entries, table.metric)
-
-
-def _describe_level(dataset: str, entries: Sequence[Entry], metric: PredictionMetric) -> str:
-    """Name the methods with the best mean, if no lead is significant, and the worse ones."""
-    best = entries[0]
-    number = _number(best, metric)
-    if len({entry.mean for entry in entries}) == 1:
-        n = len(entries)
-        all_of_them = "both methods" if n == 2 else f"all {count(n, 'method')}"
-        return f"On {dataset} {all_of_them} have the same mean {metric.label}: {number}."
     leaders = [entry.method for entry in entries if entry.mean == best.mean]
+    if len(leaders) == len(entries):
+        n = len(entries)
+        all_of_them = "both methods" if n == 2 else f"all {plural(n, 'method')}"
+        return f"On {dataset} {all_of_them} have the same mean {label}: {number}."
     few = len(leaders) <= _FEW_NAMES
     who = join(leaders) if few else f"{len(leaders)} of {len(entries)} methods"
-    start = f"On {dataset}, {who} {'has' if len(leaders) == 1 else 'share'} the best "
-    start += f"{metric.label}, {number}"
-    by_standing = {
-        standing: [e.method for e in entries if e.standing == standing and e.mean != best.mean]
-        for standing in ("level", "untested", "behind")
-    }
-    if not by_standing["behind"] and not by_standing["untested"]:
+    share = "has" if len(leaders) == 1 else "share"
+    start = f"On {dataset}, {who} {share} the best {label}, {number}"
+    names = {"tied": "Statistically tied", "cannot tell": "Not tested", "worse": "Clearly worse"}
+    others = [entry for entry in entries if entry.mean != best.mean]
+    if all(entry.verdict == "tied" for entry in others):
         return (
             f"{start}, but all others are statistically tied: the differences may be due to chance."
         )
-    names = {"level": "Statistically tied", "untested": "Not tested", "behind": "Clearly worse"}
-    sentences = [f" {names[key]}: {join(found)}." for key, found in by_standing.items() if found]
+    by_verdict = {key: [e.method for e in others if e.verdict == key] for key in names}
+    sentences = [f" {names[key]}: {join(found)}." for key, found in by_verdict.items() if found]
     return f"{start}.{''.join(sentences)}"
 
 
 def describe_default(table: ResultTable, dataset: str) -> str | None:
     """Compare the default with the best method; None if the default was not compared."""
     entries = [entry for entry in table.ranked(dataset) if entry.values]
-    found = [entry for entry in entries if entry.method == DEFAULT]
-    if not found or len(entries) < 2:
+    entry = next((entry for entry in entries if entry.method == DEFAULT), None)
+    if entry is None or len(entries) < 2 or entry.verdict == "cannot tell":
         return None
-    entry, best, metric = found[0], entries[0], table.metric
-    if entry.standing == "behind":
+    best, metric = entries[0], table.metric
+    if entry.verdict == "worse":
         return (
             f"Prefer {best.method}: the default, {DEFAULT}, is clearly worse ({metric.label} "
             f"{metric.show(entry.mean)} against {metric.show_with_unit(best.mean)}, "
             f"p {probability(entry.p_value)})."
         )
-    if entry.standing == "untested":
-        return None
     clearly = "" if entry.mean == best.mean else " clearly"
     return f"Use the default, {DEFAULT}: no method is{clearly} better."
 
 
 def conclusion(table: ResultTable, dataset: str) -> list[str]:
     """Return sentences on a data set: the best method, the default, and the power of the tests."""
-    found = (
-        describe_dataset(table, dataset),
-        describe_default(table, dataset),
-        describe_power(table),
-    )
-    return [sentence for sentence in found if sentence]
+    found = (describe_dataset(table, dataset), describe_default(table, dataset))
+    return [sentence for sentence in (*found, describe_power(table)) if sentence]
 
 
 def describe_ranking(ranking: Ranking | None) -> str | None:
     """Describe the ranking over all data sets; None without a ranking."""
     if ranking is None:
         return None
-    test, verdicts = ranking.test, ranking.verdicts
+    test, verdicts, rank = ranking.test, ranking.verdicts, min(ranking.ranks.values())
     best, tied = ([m for m, v in verdicts.items() if v == word] for word in ("best", "tied"))
     first = (
-        f"Over {count(len(ranking.datasets), 'data set')}, {join(best)} "
-        f"{'has' if len(best) == 1 else 'share'} the best mean rank, {test.ranks[0]:.2f}"
+        f"Over {plural(len(ranking.datasets), 'data set')}, {join(best)} "
+        f"{'has' if len(best) == 1 else 'share'} the best mean rank, {rank:.2f}"
     )
     p = probability(test.p_value)
     if not test.p_value < ALPHA:
@@ -150,23 +138,15 @@ def describe_power(table: ResultTable) -> str | None:
     if len(table.methods) < 2 or not 2 <= most < _FEW_SPLITS:
         return None
     return (
-        f"Run {_FEW_SPLITS} or more splits: with {count(most, 'split')} only large "
+        f"Run {_FEW_SPLITS} or more splits: with {plural(most, 'split')} only large "
         "differences are detected, and tied methods need not be equally good."
     )
 
 
 def describe_failures(found: Sequence[Failure], n_runs: int) -> str:
     """Say how many cells failed, and which."""
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     for failure in found:
-        place = f"{failure.method} on {failure.dataset}"
-        counts[place] = counts.get(place, 0) + len(failure.repetitions)
+        counts[f"{failure.method} on {failure.dataset}"] += len(failure.repetitions)
     places = [f"{place} ({number})" for place, number in counts.items()]
-    return f"{sum(counts.values())} of {n_runs} runs failed: {join(places)}."
-
-
-def _number(entry: Entry, metric: PredictionMetric) -> str:
-    """Return the mean of an entry, with its interval in brackets."""
-    if entry.interval is None or not entry.interval.low < entry.interval.high:
-        return metric.show_with_unit(entry.mean)
-    return f"{metric.show_with_unit(entry.mean)} ({span(entry.interval, metric)})"
+    return f"{counts.total()} of {n_runs} runs failed: {join(places)}."
