@@ -103,6 +103,24 @@ def test_files_give_all_rows_in_order(tmp_path, kind, given):
     assert 15 <= source.estimated_n_rows <= 35
 
 
+def test_columns_are_left_out_of_every_kind_of_source(tmp_path):
+    frame = table()
+    (tmp_path / "csv").mkdir()
+    files(tmp_path / "csv", frame, "csv")
+    files(tmp_path, frame, "parquet")
+    for given in (frame, [frame[:9], frame[9:]], f"{tmp_path}/*.parquet", tmp_path / "csv"):
+        source = open_rows(given, "y", weights="weight", drop=["colour"])
+        X, y, weights = together(source)
+        assert source.columns == list(X.columns) == ["age"]
+        assert np.allclose(X["age"], frame["age"], rtol=1e-14)
+        assert y.tolist() == frame["y"].tolist()
+        assert np.array_equal(weights, frame["weight"])
+    with pytest.raises(
+        InvalidInputError, match=r"Arrays have no column names\. Got the column 'a'"
+    ):
+        open_rows(np.ones((3, 2)), drop=["a"])
+
+
 def test_places_name_files_and_rows(tmp_path):
     source = open_rows(files(tmp_path, table(), "parquet"), "y", chunk_rows=4)
     places = [chunk.place for chunk in source.chunks()]

@@ -18,7 +18,7 @@ from discernel.estimators import (
     MultipleKernelRidge,
 )
 from discernel.exceptions import InvalidInputError
-from discernel.export._scorer import ClassScorer, InputColumn, NumberScorer, Scorer
+from discernel.export._scorer import InputColumn, Scorer
 from discernel.export.record import Recorded, Recorder
 from discernel.inspection.explained import pipeline_steps
 from discernel.kernels import Kernel
@@ -84,10 +84,10 @@ def numpy_scorer(clf: Any, *, names: Sequence[str] | None = None) -> Scorer:
     rows = _features(model, used, _scaling(before, columns), xp)
     scores, head, known = _scores(model, rows, xp), model.head, (taken, columns, _needed(model))
     if model.classes is None:
-        return NumberScorer(*known, xp.computation(scores), head.has_columns)
+        return Scorer(*known, xp.computation(scores), has_columns=head.has_columns)
     slope, bias = head.discriminant.linear
     logs = xp.computation(xp.matmul(scores, slope) + (bias + head.decision.log_priors))
-    return ClassScorer(*known, logs, _labels(model.classes), head.decision.offsets)
+    return Scorer(*known, logs, _labels(model.classes), head.decision.offsets)
 
 
 # ---- scores ------------------------------------------------------------------------------------

@@ -18,7 +18,6 @@ from discernel.exceptions import (
 )
 from discernel.export._scorer import (
     MISSING_VALUES,
-    ClassScorer,
     Computation,
     Floats,
     Scorer,
@@ -146,7 +145,7 @@ def to_onnx(
         "discernel",
         _input_types(formula, len(columns), dtype),
         target_opset=_OPSETS if target_opset is None else target_opset,
-        options={id(found): {"zipmap": False}} if formula.labels is not None else None,
+        options={id(found): {"zipmap": False}} if formula.classes is not None else None,
     )
     _describe(model, formula, columns)
     if X is not None:
@@ -157,8 +156,8 @@ def to_onnx(
 def _describe(model: Any, formula: Scorer, columns: Sequence[str]) -> None:
     """Add the names of columns and classes to the metadata of a graph."""
     metadata: dict[str, Any] = {"columns": list(columns)}
-    if formula.labels is not None:
-        metadata["classes"] = formula.labels
+    if formula.classes is not None:
+        metadata["classes"] = formula.classes.tolist()
     if _has_values(formula):
         names = [formula.names[column.position] for column in formula.columns]
         inputs = [each.name for each in model.graph.input]
@@ -220,7 +219,7 @@ def _check(model: Any, clf: Any, formula: Scorer, X: Any, dtype: str) -> None:
         cells = encoder.split_dates(X)
         rows = cells if _has_values(formula) else np.column_stack(list(cells.values()))
     *_, predicted = session.run(None, feeds(model, formula, rows))
-    if formula.labels is not None:
+    if formula.classes is not None:
         what, limit, far = "probabilities", "", np.abs(predicted - clf.predict_proba(X))
     else:
         expected = clf.predict(X).reshape(predicted.shape)
@@ -285,7 +284,7 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     formula = numpy_scorer(operator.raw_operator)
     graph = _Graph(scope, container, np.float64 if _is_double(operator.inputs) else np.float32)
     scores = _compute(graph, formula.scores, _rows(graph, operator.inputs, formula))
-    if not isinstance(formula, ClassScorer):
+    if formula.classes is None:
         graph.node("Identity", scores, out=operator.outputs[0].full_name)
         return
     moved = graph.node("Add", scores, formula.offsets[None, :])

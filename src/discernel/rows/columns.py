@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from discernel.exceptions import InvalidInputError
 from discernel.rows.cells import Column, read_column
-from discernel.rows.dates import FORMATS, ambiguous_dates, odd_date, read_times
+from discernel.rows.dates import FORMATS, matching_formats, odd_date, read_times
 from discernel.rows.encoder import (
     LeftOut,
     TableEncoder,
@@ -347,7 +347,7 @@ def _summary(schema: TableSchema, left_out: Sequence[LeftOut], n_missing: int) -
 def _ambiguous_dates(columns: Sequence[Column], kinds: Mapping[str, str]) -> list[str]:
     """Return a note on columns of dates in which day and month cannot be distinguished."""
     texts = [column for column in columns if kinds[column.name] == "category"]
-    unclear = [column.name for column in texts if ambiguous_dates(column.texts)]
+    unclear = [column.name for column in texts if len(matching_formats(column.texts)) > 1]
     if not unclear:
         return []
     return [

@@ -31,8 +31,8 @@ from discernel.rows.dates import (
     FORMATS,
     ISO,
     as_times,
-    date_format,
     date_parts,
+    matching_formats,
     odd_date,
     read_times,
 )
@@ -335,7 +335,8 @@ def column_kind(column: Column) -> str:
     if column.declared:
         return "category"
     if column.kinds == {"text"}:
-        return date_format(column.texts) or "category"
+        formats = matching_formats(column.texts)
+        return formats[0] if len(formats) == 1 else "category"
     return "number" if column.kinds <= {"number"} else "other"
 
 

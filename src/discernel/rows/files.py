@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from discernel.exceptions import InvalidInputError
 from discernel.rows.chunks import Chunk, Place
 from discernel.rows.formats import file_ending, file_stamp, import_arrow
-from discernel.rows.reading import READERS, open_table
-from discernel.rows.sources import Layout, Source, chunk_size, refuse_absent
+from discernel.rows.reading import READERS
+from discernel.rows.sources import Layout, Source, chunk_size
 
 
 class FileSource(Source):
@@ -39,30 +40,30 @@ class FileSource(Source):
         self,
         paths: Sequence[Path],
         target: str | None = None,
-        *,
         weights: str | None = None,
         groups: str | None = None,
+        *,
         drop: Sequence[str] = (),
         chunk_rows: int | None = None,
     ) -> None:
         self.paths = list(paths)
         endings = {file_ending(path) for path in self.paths}
         readers = {READERS.get(ending) for ending in endings}
-        if len(readers) != 1 or None in readers:
+        reader = readers.pop()
+        if readers or reader is None:
             raise InvalidInputError(
                 "All files must be CSV or TSV (also .csv.gz and .tsv.gz), all Parquet, or all "
                 f"Arrow or Feather. Got {', '.join(sorted(endings))}."
             )
         self._stamps = {path: file_stamp(path) for path in self.paths}
         self._arrow = import_arrow()
-        self._files = [open_table(path) for path in self.paths]
-        schemas = [file.types for file in self._files]
-        taken = [name for name in (target, weights, groups) if name is not None]
-        refuse_absent([*taken, *drop], list(schemas[0]), str(self.paths[0]))
+        self._files = [reader(path) for path in self.paths]
+        schemas, labels = [file.types for file in self._files], (target, weights, groups)
+        layout = Layout.of_names(list(schemas[0]), labels, drop, str(self.paths[0]))
+        self._layout = replace(layout, drop=())  # these columns are not read
         agreed = self._common_types(schemas, (target, groups))
         self._types = {name: kind for name, kind in agreed.items() if name not in drop}
-        self.columns = [name for name in self._types if name not in taken]
-        self._layout = Layout(self.columns, len(self.columns), target, weights, groups=groups)
+        self.columns = self._layout.columns
         self.chunk_rows = chunk_size(len(self._types), chunk_rows)
         self.n_rows = _total(file.n_rows for file in self._files)
 
@@ -118,9 +119,8 @@ class FileSource(Source):
             self._check_unchanged(file.path)
             for table in file.parts(self._types, self.chunk_rows):
                 if table.num_rows:
-                    yield self._layout.chunk(
-                        table.to_pandas(), None, None, Place(str(file.path), part, first)
-                    )
+                    place = Place(str(file.path), part, first)
+                    yield self._layout.chunk(table.to_pandas(), self._layout.labels, place)
                 first += table.num_rows
             self._check_unchanged(file.path)
 
