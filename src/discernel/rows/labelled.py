@@ -144,39 +144,30 @@ def open_file(
     """
     path = Path(path)
     stamp, path = check_file(path), path.resolve()
-    if digest is not None and digest != _digest(str(path), stamp):
+    if digest is not None and digest != _digest(path, stamp):
         raise InvalidInputError(
             f"{path.name} must not change during a run. Its content has changed. Start the "
             "comparison again; results for the old content are kept separately."
         )
-    return _open(
-        str(path),
-        stamp,
-        target,
-        name or file_stem(path),
-        tuple(drop),
-        tuple(categorical),
-        tuple(numeric),
-        groups,
-        task,
-    )
+    asked = (tuple(each) for each in (drop, categorical, numeric))
+    return _open(path, stamp, target, name or file_stem(path), *asked, groups, task)
 
 
 def digest(path: str | Path) -> str:
     """Return a digest of the content of a file."""
     stamp = check_file(Path(path))
-    return _digest(str(Path(path).resolve()), stamp)
+    return _digest(Path(path).resolve(), stamp)
 
 
 @lru_cache(maxsize=8)
-def _digest(path: str, stamp: tuple[int, int]) -> str:
-    with Path(path).open("rb") as file:
+def _digest(path: Path, stamp: tuple[int, int]) -> str:
+    with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
 @lru_cache(maxsize=2)  # each run of a comparison opens its file again
 def _open(
-    path: str,
+    path: Path,
     stamp: tuple[int, int],
     target: str | None,
     name: str,
@@ -186,42 +177,42 @@ def _open(
     groups: str | None,
     task: Task,
 ) -> OpenedFile:
-    where = Path(path).name
     labels = (target, f"column {target}") if target is not None else _SPELLED_TARGETS
     named = () if groups is None else (groups,)
-    read = read_table(Path(path), (*categorical, *labels, *named))
+    read = read_table(path, (*categorical, *labels, *named))
     table = read.frame
     if not len(table):
-        raise InvalidInputError(f"{where} must have rows below the header. Got none.")
-    target = find_target(list(table.columns), target, where)
-    check_names(table, (*drop, *categorical, *numeric, *named), target, where)
-    table, y, notes = rows_with_labels(table, target, where, task)
+        raise InvalidInputError(f"{path.name} must have rows below the header. Got none.")
+    target = find_target(list(table.columns), target, path.name)
+    check_names(table, (*drop, *categorical, *numeric, *named), target, path.name)
+    table, y, notes = rows_with_labels(table, target, path.name, task)
     became = dict.fromkeys(drop, "left out: dropped") | {target: target_use(y)}
     became |= dict.fromkeys(named, "the groups")
-    together = None if groups is None else group_labels(np.asarray(table[groups]), len(table))
-    found = detect_columns(table.drop(columns=list(became)), categorical, numeric, where)
-    kept = found.schema.columns
+    features, schema, uses, found, identifiers = detect_columns(
+        table.drop(columns=list(became)), categorical, numeric, path.name
+    )
+    became |= uses
+    kept = schema.columns
     n_kept = {view: len(set(columns) & set(kept)) for view, columns in read.views.items()}
     n_kept = {view: n for view, n in n_kept.items() if n}
     y.setflags(write=False)
     dataset = Dataset(
         name=name,
-        X=found.features,
+        X=features,
         y=y,
         feature_names=kept,
         description=f"{len(y):,} rows, {len(kept):,} columns, {describe_target(y)}",
-        source=f"file {where}",
+        source=f"file {path.name}",
         views=view_slices(n_kept) if len(n_kept) > 1 else {},
     )
-    became |= found.columns
     return OpenedFile(
         dataset,
-        found.schema,
+        schema,
         target,
-        (f"{read.how}; {found.summary}", *notes, *found.notes),
+        (f"{read.how}; {found[0]}", *notes, *found[1:]),
         {column: became[column] for column in read.frame.columns},
-        found.identifiers,
-        together,
+        identifiers,
+        None if groups is None else group_labels(np.asarray(table[groups]), len(table)),
     )
 
 
