@@ -181,6 +181,15 @@ def test_text_that_comes_late_in_a_column_of_numbers_is_named(tmp_path):
         list(source.chunks())
 
 
+def test_decimals_may_come_late_also_where_the_first_file_has_no_values(tmp_path, monkeypatch):
+    monkeypatch.setattr("discernel.rows.delimited._BLOCK_BYTES", 1000)
+    (tmp_path / "0.csv").write_text("x,y\n,a\n,b\n")
+    rows = "".join(f"{i},a\n" for i in range(1000))
+    (tmp_path / "1.csv").write_text(f"x,y\n{rows}0.5,b\n")
+    X, _, _ = together(open_rows(tmp_path, "y"))
+    assert X["x"].tolist()[2:] == [*range(1000), 0.5]
+
+
 def test_files_without_rows_are_passed_over(tmp_path):
     paths = files(tmp_path, table(), "parquet")
     table().iloc[:0].to_parquet(paths[1])

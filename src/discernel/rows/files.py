@@ -9,7 +9,7 @@ from typing import Any
 
 from discernel.exceptions import InvalidInputError
 from discernel.rows.chunks import Chunk, Place
-from discernel.rows.formats import file_ending, file_stamp, import_arrow
+from discernel.rows.formats import TEXT, file_ending, file_stamp, import_arrow
 from discernel.rows.reading import READERS
 from discernel.rows.sources import Layout, Source, chunk_size
 
@@ -74,37 +74,34 @@ class FileSource(Source):
     ) -> dict[str, Any]:
         """Return a type for each column that fits all files, or raise an error that names a file.
 
-        Target and groups keep the types of the first file. Integers of other columns in text files
-        become floats, because later rows may have decimals.
+        Integers of text files become floats, because later rows may have decimals; not in columns
+        of labels.
         """
-        first = schemas[0]
-        agreed = dict(first)
-        if file_ending(self.paths[0]) in (".csv", ".tsv"):
-            numbers = [name for name in first if self._arrow.types.is_integer(first[name])]
-            agreed |= {name: self._arrow.float64() for name in numbers if name not in labels}
+        arrow, agreed = self._arrow, dict[str, Any]()
+        is_text = file_ending(self.paths[0]) in TEXT
         for path, schema in zip(self.paths, schemas, strict=True):
-            if missing := [name for name in first if name not in schema]:
+            if missing := [name for name in schemas[0] if name not in schema]:
                 raise InvalidInputError(
                     f"All files must have the same columns. {path} has no {missing[0]!r}, which "
                     f"{self.paths[0]} has. Add it, or leave the file out."
                 )
-            for name, known in agreed.items():
-                agreed[name] = self._common_type(name, known, schema[name], path)
+        for name, common in schemas[0].items():
+            kind = _kind(common, arrow)
+            for path, found in zip(self.paths, (schema[name] for schema in schemas), strict=True):
+                other = _kind(found, arrow)
+                if kind == "nothing" or other == "nothing":
+                    kind, common = (other, found) if kind == "nothing" else (kind, common)
+                elif kind != other:
+                    raise InvalidInputError(
+                        f"A column must hold the same kind of values in all files. {name!r} holds "
+                        f"{kind} in {self.paths[0]} and {other} in {path}. Convert one of them."
+                    )
+                elif found != common and kind in ("numbers", "dates"):
+                    common = arrow.float64() if kind == "numbers" else arrow.timestamp("ns")
+            if is_text and name not in labels and arrow.types.is_integer(common):
+                common = arrow.float64()
+            agreed[name] = common
         return agreed
-
-    def _common_type(self, name: str, known: Any, found: Any, path: Path) -> Any:
-        """Return a type that can hold the values of two types."""
-        kinds = [_kind(each, self._arrow) for each in (known, found)]
-        if "nothing" in kinds:
-            return found if kinds[0] == "nothing" else known
-        if kinds[0] != kinds[1]:
-            raise InvalidInputError(
-                f"A column must hold the same kind of values in all files. {name!r} holds "
-                f"{kinds[0]} in {self.paths[0]} and {kinds[1]} in {path}. Convert one of them."
-            )
-        if found == known or kinds[0] not in ("numbers", "dates"):
-            return known
-        return self._arrow.float64() if kinds[0] == "numbers" else self._arrow.timestamp("ns")
 
     # ---- rows --------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,7 +22,6 @@ from discernel.rows.formats import (
     file_ending,
     import_arrow,
     import_pandas,
-    load_arrays,
     numbered_columns,
     refuse_duplicates,
     view_slices,
@@ -194,7 +194,16 @@ READERS: dict[str, type[TableFile]] = {
 
 def _read_npz(path: Path) -> ReadTable:
     pd = import_pandas()
-    arrays = load_arrays(path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            check_bytes(path, sum(member.file_size for member in archive.infolist()))
+        with np.load(path, allow_pickle=False) as stored:
+            arrays = dict(stored)
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise InvalidInputError(
+            f"{path.name} must be an NPZ file of numbers and text, without objects. Got: {error}. "
+            "Write it with numpy.savez(path, view_a=..., view_b=..., target=...)."
+        ) from error
     views = {name: array for name, array in arrays.items() if array.ndim == 2}
     _check_arrays(path, arrays, views)
     sizes = {view: array.shape[1] for view, array in views.items()}
