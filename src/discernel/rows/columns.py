@@ -159,7 +159,8 @@ def canonical_text(values: Any, *, numbers_only: bool = False) -> NDArray[Any]:
     numbers_only : bool, default=False
         Whether cells that are text already are kept unchanged.
     """
-    places, different = import_pandas().factorize(values.astype(object))
+    places, found = import_pandas().factorize(values.astype(object))
+    different = [c.decode(errors="replace") if isinstance(c, bytes) else c for c in found]
     spelling = np.array(
         [c if numbers_only and isinstance(c, str) else one_spelling(c) for c in different] + [None],
         dtype=object,

@@ -143,7 +143,8 @@ def read_times(column: Column, format: str, file: str | None = None) -> NDArray[
 
 def _time(cell: Any) -> Any:
     """Return a date object as a naive time or date; None for a missing or other cell."""
-    if cell != cell or not isinstance(cell, (date, np.datetime64)):  # NaT differs from itself
+    # NaT differs from itself; NA, to which nothing can be compared, is no date.
+    if not isinstance(cell, (date, np.datetime64)) or cell != cell:
         return None
     return _without_zone(cell) if isinstance(cell, datetime) else cell
 

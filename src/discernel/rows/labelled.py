@@ -367,7 +367,8 @@ def find_task(values: NDArray[Any]) -> Literal["classes", "numbers"]:
     different = set(values)
     if not are_numbers(different):
         return "classes"
-    most = max(20, len(values) // 3) if _are_whole(different) else MAX_FRACTIONS
+    has_decimals = any("." in text for text in different)
+    most = MAX_FRACTIONS if has_decimals else max(20, len(values) // 3)
     return "numbers" if len(different) > most else "classes"
 
 
@@ -379,10 +380,6 @@ def are_numbers(texts: Iterable[str]) -> bool:
 def _most_classes(n_rows: int) -> int:
     """Return the largest number of classes of so many rows."""
     return max(20, n_rows // 2)
-
-
-def _are_whole(texts: Iterable[str]) -> bool:
-    return not any("." in text for text in texts)
 
 
 def plain_decimals(texts: NDArray[Any]) -> NDArray[Any]:
@@ -432,7 +429,7 @@ def _classes(texts: NDArray[Any], target: str, where: str) -> NDArray[Any]:
             f"The target must hold classes. Column {target!r} of {where} holds {len(values)} "
             f"distinct {what} in {len(texts)} rows. {advice}"
         )
-    whole = numeric and _are_whole(values)
+    whole = numeric and not any("." in text for text in values)
     if whole and all(-(2**63) <= int(text) < 2**63 for text in values):
         return np.array([int(text) for text in texts], dtype=np.int64)
     return texts.astype(str)

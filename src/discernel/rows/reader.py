@@ -114,7 +114,10 @@ class RowReader:
         X = on_host(X)
         if self.present is not None:
             X = self._select_present(X, *self.present)
-        if (encoder := self._encoder_for(X)) is not None:
+        encoder = self.encoder
+        if encoder is None and self.medians is not None and not is_plain(X):
+            encoder = TableEncoder.filling(self.medians)
+        if encoder is not None:
             X = as_table(X)
             self.check_columns(X)
             return encoder.encode(X)
@@ -156,12 +159,6 @@ class RowReader:
         if missing_allowed(self.kernels) == "allow-nan":
             check_kernels_take(self.kernels, rows)
         return rows
-
-    def _encoder_for(self, X: Any) -> TableEncoder | None:
-        """Return the encoder of new rows; None if they are numbers."""
-        if self.encoder is not None or self.medians is None or is_plain(X):
-            return self.encoder
-        return TableEncoder.filling(self.medians)
 
     def _select_present(self, X: Any, present: NDArray[np.intp], n_given: int) -> Any:
         """Return the columns of precomputed kernels for training rows with positive weight."""
