@@ -6,7 +6,6 @@ import io
 import json
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -222,20 +221,19 @@ def _columns(
     """
     if encoder is None:
         return tuple(names), tuple(InputColumn(position) for position in range(len(names)))
-    taken = [[name] for name in names]
-    for column in encoder.columns_:
-        taken[column.position] = column.input_names(names[column.position])
-    first, made = [0, *accumulate(map(len, taken))], []
-    for column in encoder.columns_:
-        inputs: Sequence[Any] = column.inputs
-        for place, each in enumerate(inputs, start=first[column.position]):
-            if each.kind == "number":
-                made.append(InputColumn(place))
-            else:
-                values = tuple(str(value) for value in each.values)
-                missing = len(values) + each.tells_missing
-                made.append(InputColumn(place, values, each.is_text, missing))
-    return tuple(name for some in taken for name in some), tuple(made)
+    known = {each.position: each.inputs(names[each.position]) for each in encoder.columns_}
+    taken: list[tuple[str, Any]] = []
+    for position, name in enumerate(names):
+        taken += known.get(position, {name: None}).items()
+    made = []
+    for place, (_, each) in enumerate(taken):
+        if each is not None and each.kind == "number":
+            made.append(InputColumn(place))
+        elif each is not None:
+            values = tuple(str(value) for value in each.values)
+            missing = len(values) + each.tells_missing
+            made.append(InputColumn(place, values, each.is_text, missing))
+    return tuple(name for name, _ in taken), tuple(made)
 
 
 def _features(
@@ -246,7 +244,8 @@ def _features(
         X = (X - scaling[0]) / scaling[1]
     encoder, medians = model.reader.encoder, model.reader.medians
     if encoder is not None:
-        return _encoded([each for column in encoder.columns_ for each in column.inputs], X, xp)
+        inputs = [each for column in encoder.columns_ for each in column.inputs("").values()]
+        return _encoded(inputs, X, xp)
     return X if medians is None else xp.where(xp.isnan(X), medians, X)
 
 

@@ -123,7 +123,10 @@ def _open_files(
                 f"Only one .npy file can be opened at a time. Got {len(paths)}. Pass a list of "
                 "arrays instead, each np.load(path, mmap_mode='r')."
             )
-        X, arrays = np.load(paths[0], mmap_mode="r"), map(_load_array, labels)
+        X, *arrays = (
+            np.load(each[0], mmap_mode="r") if (each := _as_paths(given)) else given
+            for given in (paths[0], *labels)
+        )
         return ArraySource(X, *arrays, drop=drop, chunk_rows=chunk_rows, name=str(paths[0]))
     if file_ending(paths[0]) == ".npz" and len(paths) == 1:
         frame = read_table(paths[0]).frame
@@ -134,11 +137,6 @@ def _open_files(
                 f"For files, {what} must be the name of a column. Got {type(given).__name__}."
             )
     return FileSource(paths, *labels, drop=drop, chunk_rows=chunk_rows)
-
-
-def _load_array(given: Any) -> Any:
-    """Return labels, weights or groups; an .npy file with them is memory-mapped."""
-    return np.load(paths[0], mmap_mode="r") if (paths := _as_paths(given)) else given
 
 
 def find_files(given: Sequence[str]) -> list[Path]:
