@@ -10,7 +10,6 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -18,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.exceptions import InvalidInputError
+from discernel.exceptions import InvalidInputError, did_you_mean
 from discernel.rows.columns import (
     NUMBER,
     TableSchema,
@@ -267,11 +266,7 @@ def find_target(columns: Sequence[str], target: str | None, where: str) -> str:
 
 def _suggest(name: str, columns: Sequence[str]) -> str:
     """Return a sentence with similar column names, or with the existing ones."""
-    lower = {str(column).lower(): column for column in columns}
-    close = [lower[found] for found in get_close_matches(name.lower(), list(lower), n=3)]
-    if close:
-        return f" Did you mean {' or '.join(map(repr, close))}?"
-    return f" There are {listed(columns, 8)}."
+    return did_you_mean(name, columns) or f" There are {listed(columns, 8)}."
 
 
 def check_names(table: Any, names: Iterable[str], target: str, where: str) -> None:
