@@ -262,6 +262,8 @@ def test_labels_with_zeros_in_front_stay_text(tmp_path):
         (lambda: open_rows("nowhere/*.parquet"), "Found no files for"),
         (lambda: open_rows(np.ones((3, 2)), [0, 1]), "3 rows and 2 labels"),
         (lambda: list(open_rows([(np.ones((3, 2)), [0, 1, 0], [1])]).chunks()), "3 rows and 1 wei"),
+        (lambda: open_rows(np.ones((3, 2)), weights=2.0), "one weight per row"),
+        (lambda: open_rows(np.ones((3, 2)), weights=np.ones((3, 1))), "one weight per row"),
         (lambda: open_rows(np.ones(3), [0, 1, 0]), "two-dimensional table"),
         (lambda: open_rows(np.ones((3, 2)), chunk_rows=0), "chunk_rows must be"),
         (lambda: list(open_rows([table(), table().drop(columns="age")], "y").chunks()), "no 'age'"),

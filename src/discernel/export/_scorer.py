@@ -376,6 +376,11 @@ class Scorer:
     offsets: Any = None
     has_columns: bool = False
 
+    @property
+    def used_names(self) -> list[str]:
+        """The names of the columns that the model uses."""
+        return [self.names[column.position] for column in self.columns]
+
     def known_classes(self) -> NDArray[Any]:
         """Return the classes, or raise an error for a model of numbers."""
         if self.classes is None:
@@ -405,8 +410,7 @@ class Scorer:
     def features(self, X: Any) -> Floats:
         """Return the columns that the model uses, as numbers."""
         X, parts = as_table(X, len(self.names)), []
-        for column in self.columns:
-            name = self.names[column.position]
+        for column, name in zip(self.columns, self.used_names, strict=True):
             parts.append(column.read(name, cells_of(X, name, column.position)))
         rows = np.column_stack(parts)
         if np.isnan(rows[:, self.needed]).any():

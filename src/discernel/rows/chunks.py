@@ -137,6 +137,10 @@ def _checked_weights(given: Any, n: int, place: Place) -> FloatArray:
         weights = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(f"Weights must be numbers. In {place.name}: {error}.") from error
+    if weights.ndim != 1:
+        raise InvalidInputError(
+            f"There must be one weight per row. Got shape {weights.shape} in {place.name}."
+        )
     _refuse_other_length("weight", weights, n, place)
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(bad):
