@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import zipfile
+from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -284,3 +285,11 @@ def test_callbacks_and_the_state_of_partial_fit_are_not_saved(tmp_path):
     assert again.model_.stream is None
     assert clf.model_.stream is not None
     assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
+
+
+def test_trusted_types_exist():
+    for name in discernel.trusted_types():
+        module, _, kind = name.rpartition(".")
+        found = getattr(import_module(module), kind)
+        assert isinstance(found, type)
+        assert found.__module__ == module

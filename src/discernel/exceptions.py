@@ -23,6 +23,8 @@ Every error is also a built-in error, so that plain ``except ValueError`` works:
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
+from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
 
@@ -48,6 +50,7 @@ __all__ = [
     "caller_stacklevel",
     "check_count",
     "check_number",
+    "did_you_mean",
     "is_count",
     "is_number",
     "is_positive",
@@ -141,7 +144,15 @@ def unknown_choice(what: str, given: object, known: list[str]) -> InvalidInputEr
     """Return the error for an unknown choice; its message lists the known ones."""
     return InvalidInputError(
         f"The {what} must be one of {', '.join(map(repr, known))}. Got {given!r}."
+        f"{did_you_mean(given, known)}"
     )
+
+
+def did_you_mean(given: object, known: Iterable[object]) -> str:
+    """Return a sentence that names up to three similar choices; an empty text if there are none."""
+    names = {str(name).lower(): name for name in known}
+    close = get_close_matches(str(given).lower(), list(names), n=3)
+    return f" Did you mean {' or '.join(repr(names[each]) for each in close)}?" if close else ""
 
 
 def is_word(given: object, word: str) -> bool:

@@ -19,59 +19,14 @@ from sklearn.utils.validation import check_is_fitted
 import discernel.criteria as criteria
 import discernel.kernels as kernels
 import discernel.solvers as solvers
-from discernel.bank import AutoBank, CombinedFeatures, CombinedKernel, LowRank, Tiled
-from discernel.bank.base import Centering, Uncentered
-from discernel.bank.choice import Distributed, Iterative
-from discernel.default.metric import Metric
-from discernel.discriminant import (
-    ClassHead,
-    Decision,
-    Discriminant,
-    Expectation,
-    HeldOutNumbers,
-    Link,
-    Mixture,
-    Spread,
-)
-from discernel.estimators import discriminant, multilabel, ridge, transformer
 from discernel.estimators.base import BaseKernelEstimator
 from discernel.exceptions import InvalidInputError, missing_extra
 from discernel.inspection.explained import pipeline_steps
 from discernel.inspection.facts import model_facts
-from discernel.kernels.columns import Table
-from discernel.kernels.composites import Named, Offset, Power, Product, Restricted, Scaled, Sum
-from discernel.kernels.curves import Curves
-from discernel.kernels.features import ExactMap, NystromMap
-from discernel.kernels.missing import _Reference
-from discernel.kernels.weighted import WeightedKernels
-from discernel.learn.chunks import Streamed
-from discernel.learn.low_rank import LowRankLoss
-from discernel.model.importances import Importances, LaterImportances
-from discernel.model.model import Facts, KeptRows, Model
-from discernel.papers.akfd.estimator import AKFDClassifier, AKFDFacts, AKFDHead
-from discernel.papers.akfd.solver import Alternation
-from discernel.papers.separability.criterion import Scatter
-from discernel.papers.separability.estimator import (
-    SeparabilityClassifier,
-    SpectrumFacts,
-    SpectrumHead,
-    _Neighbors,
-)
-from discernel.papers.separability.spectrum import ReweighedSpectrum
-from discernel.papers.separability.spectrum_choice import Trial
-from discernel.plan.costs import Stage
-from discernel.plan.plan import FitPlan
-from discernel.programs.solution import Candidate, LearnedKernel, Progress
+from discernel.model.model import Model
 from discernel.rows.columns import TableSchema
-from discernel.rows.encoder import (
-    EncodedDates,
-    EncodedNumbers,
-    EncodedValues,
-    LeftOut,
-    TableEncoder,
-)
+from discernel.rows.encoder import TableEncoder
 from discernel.rows.formats import import_pandas
-from discernel.rows.reader import RowReader
 from discernel.rows.writing import check_writable_path, write_file
 from discernel.show.facts import ModelFacts, Origin, versions_here
 
@@ -81,25 +36,45 @@ __all__ = ["SavedModel", "load", "read_model", "save", "trusted_types", "write_m
 _FORMAT = 10
 #: The first version of skops that builds only trusted types.
 _SKOPS = (0, 12)
-#: Estimators and the parts of their models. Building them from a file runs no code of the file.
-_PARTS = (
-    *(discriminant.KernelDiscriminant, discriminant.MultipleKernelDiscriminant),
-    *(ridge.MultipleKernelRidge, ridge.NumberHead, HeldOutNumbers, Spread),
-    *(multilabel.MultiLabelKernelDiscriminant, multilabel.LabelsHead),
-    *(AKFDClassifier, AKFDFacts, AKFDHead, Alternation),
-    *(SeparabilityClassifier, SpectrumFacts, SpectrumHead, _Neighbors),
-    *(ReweighedSpectrum, Scatter, Trial),
-    *(transformer.LearnedKernelTransformer, transformer.KernelHead),
-    *(Model, RowReader, KeptRows, Facts, Importances, LaterImportances, Streamed, LowRankLoss),
-    *(Metric, FitPlan, Stage),
-    *(ClassHead, Decision, Discriminant, Expectation, Link, Mixture),
-    *(CombinedKernel, CombinedFeatures, Centering, Uncentered, WeightedKernels, Table),
-    *(ExactMap, NystromMap, _Reference),
-    *(Curves, Named, Offset, Power, Product, Restricted, Scaled, Sum),
-    *(AutoBank, Distributed, Iterative, LowRank, Tiled),
-    *(Candidate, LearnedKernel, Progress),
-    *(TableEncoder, EncodedDates, EncodedNumbers, EncodedValues, LeftOut),
-)
+#: Estimators and the parts of their models, by module. Building them from a file runs no code of
+#: the file.
+_PARTS = {
+    "bank.base": "Centering Uncentered",
+    "bank.choice": "AutoBank Distributed Iterative LowRank Tiled",
+    "bank.combined": "CombinedFeatures CombinedKernel",
+    "default.metric": "Metric",
+    "discriminant.decision": "Decision",
+    "discriminant.expectation": "Expectation",
+    "discriminant.gaussian": "Discriminant",
+    "discriminant.head": "ClassHead",
+    "discriminant.links": "Link Mixture",
+    "discriminant.numbers": "HeldOutNumbers Spread",
+    "estimators.discriminant": "KernelDiscriminant MultipleKernelDiscriminant",
+    "estimators.multilabel": "LabelsHead MultiLabelKernelDiscriminant",
+    "estimators.ridge": "MultipleKernelRidge NumberHead",
+    "estimators.transformer": "KernelHead LearnedKernelTransformer",
+    "kernels.columns": "Table",
+    "kernels.composites": "Named Offset Power Product Restricted Scaled Sum",
+    "kernels.curves": "Curves",
+    "kernels.features": "ExactMap NystromMap",
+    "kernels.missing": "_Reference",
+    "kernels.weighted": "WeightedKernels",
+    "learn.chunks": "Streamed",
+    "learn.low_rank": "LowRankLoss",
+    "model.importances": "Importances LaterImportances",
+    "model.model": "Facts KeptRows Model",
+    "papers.akfd.estimator": "AKFDClassifier AKFDFacts AKFDHead",
+    "papers.akfd.solver": "Alternation",
+    "papers.separability.criterion": "Scatter",
+    "papers.separability.estimator": "SeparabilityClassifier SpectrumFacts SpectrumHead _Neighbors",
+    "papers.separability.spectrum": "ReweighedSpectrum",
+    "papers.separability.spectrum_choice": "Trial",
+    "plan.costs": "Stage",
+    "plan.plan": "FitPlan",
+    "programs.solution": "Candidate LearnedKernel Progress",
+    "rows.encoder": "EncodedDates EncodedNumbers EncodedValues LeftOut TableEncoder",
+    "rows.reader": "RowReader",
+}
 #: Other types in model files: plain data, arrays, and two classes of scikit-learn.
 _PLAIN = frozenset(
     (
@@ -138,10 +113,13 @@ def trusted_types() -> list[str]:
     >>> "discernel.kernels.distance.RBF" in trusted_types()
     True
     """
+    parts = {
+        f"discernel.{module}.{name}" for module, names in _PARTS.items() for name in names.split()
+    }
     modules = (kernels, criteria, solvers)  # parameters of estimators
     public = [vars(module)[name] for module in modules for name in module.__all__]
-    found = {*_PARTS, *(each for each in public if isinstance(each, type))}
-    return sorted(f"{each.__module__}.{each.__qualname__}" for each in found)
+    found = (f"{each.__module__}.{each.__qualname__}" for each in public if isinstance(each, type))
+    return sorted(parts.union(found))
 
 
 # ---- save and load -----------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from discernel.bank import LowRank
 from discernel.exceptions import FileWriteError, InvalidInputError
 from discernel.export import _scorer, numpy_scorer, to_onnx, write_scorer
 from discernel.export._scorer import Scorer
-from discernel.export.scoring import pack
+from discernel.export.formula import pack
 from discernel.kernels import (
     RBF,
     Function,

@@ -9,7 +9,7 @@ import pytest
 from discernel import KernelDiscriminant, MultipleKernelDiscriminant, MultipleKernelRidge
 from discernel.exceptions import InvalidInputError
 from discernel.inspection import contributions, explain_in_words
-from discernel.inspection.words import cell_text
+from discernel.inspection.words import cell_text, score_text
 from discernel.kernels import RBF
 from tests.inspection.test_contributions import VIEWS, make_rows, make_table
 
@@ -86,3 +86,8 @@ def test_more_classes_numbers_and_matrices():
 def test_cells_are_short(cell, text):
     assert cell_text(cell) == text
     assert len(cell_text("x" * 100)) == 24
+
+
+def test_scores_have_three_digits():
+    texts = [score_text(value) for value in (0.12345, 12.345, 999.4, 999.6, 1234.5)]
+    assert texts == ["0.123", "12.3", "999", "1000", "1234"]

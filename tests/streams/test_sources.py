@@ -103,6 +103,24 @@ def test_files_give_all_rows_in_order(tmp_path, kind, given):
     assert 15 <= source.estimated_n_rows <= 35
 
 
+def test_columns_are_left_out_of_every_kind_of_source(tmp_path):
+    frame = table()
+    (tmp_path / "csv").mkdir()
+    files(tmp_path / "csv", frame, "csv")
+    files(tmp_path, frame, "parquet")
+    for given in (frame, [frame[:9], frame[9:]], f"{tmp_path}/*.parquet", tmp_path / "csv"):
+        source = open_rows(given, "y", weights="weight", drop=["colour"])
+        X, y, weights = together(source)
+        assert source.columns == list(X.columns) == ["age"]
+        assert np.allclose(X["age"], frame["age"], rtol=1e-14)
+        assert y.tolist() == frame["y"].tolist()
+        assert np.array_equal(weights, frame["weight"])
+    with pytest.raises(
+        InvalidInputError, match=r"Arrays have no column names\. Got the column 'a'"
+    ):
+        open_rows(np.ones((3, 2)), drop=["a"])
+
+
 def test_places_name_files_and_rows(tmp_path):
     source = open_rows(files(tmp_path, table(), "parquet"), "y", chunk_rows=4)
     places = [chunk.place for chunk in source.chunks()]
@@ -161,6 +179,15 @@ def test_text_that_comes_late_in_a_column_of_numbers_is_named(tmp_path):
     source = open_rows(path, "y")
     with pytest.raises(InvalidInputError, match=r"long\.csv.*'age' .*'old' in line 400002"):
         list(source.chunks())
+
+
+def test_decimals_may_come_late_also_where_the_first_file_has_no_values(tmp_path, monkeypatch):
+    monkeypatch.setattr("discernel.rows.delimited._BLOCK_BYTES", 1000)
+    (tmp_path / "0.csv").write_text("x,y\n,a\n,b\n")
+    rows = "".join(f"{i},a\n" for i in range(1000))
+    (tmp_path / "1.csv").write_text(f"x,y\n{rows}0.5,b\n")
+    X, _, _ = together(open_rows(tmp_path, "y"))
+    assert X["x"].tolist()[2:] == [*range(1000), 0.5]
 
 
 def test_files_without_rows_are_passed_over(tmp_path):
@@ -235,6 +262,8 @@ def test_labels_with_zeros_in_front_stay_text(tmp_path):
         (lambda: open_rows("nowhere/*.parquet"), "Found no files for"),
         (lambda: open_rows(np.ones((3, 2)), [0, 1]), "3 rows and 2 labels"),
         (lambda: list(open_rows([(np.ones((3, 2)), [0, 1, 0], [1])]).chunks()), "3 rows and 1 wei"),
+        (lambda: open_rows(np.ones((3, 2)), weights=2.0), "one weight per row"),
+        (lambda: open_rows(np.ones((3, 2)), weights=np.ones((3, 1))), "one weight per row"),
         (lambda: open_rows(np.ones(3), [0, 1, 0]), "two-dimensional table"),
         (lambda: open_rows(np.ones((3, 2)), chunk_rows=0), "chunk_rows must be"),
         (lambda: list(open_rows([table(), table().drop(columns="age")], "y").chunks()), "no 'age'"),

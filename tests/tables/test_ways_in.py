@@ -135,6 +135,30 @@ def test_dataframes_of_any_library(library, dates):
     check(DATAFRAMES[library](frame.drop(columns="y")))
 
 
+@pytest.mark.parametrize("library", DATAFRAMES)
+def test_days_without_a_time_may_be_missing_in_dataframes_of_any_library(library):
+    days = pd.date_range("2021-11-03", periods=N, freq="3D")
+    frame = pd.DataFrame(
+        {"day": [None if i % 7 == 3 else day.date() for i, day in enumerate(days)]}
+    )
+    expected = TableEncoder().fit(frame).transform(frame)
+    rows = DATAFRAMES[library](frame)
+    np.testing.assert_array_equal(TableEncoder().fit(rows).transform(rows), expected)
+    assert expected[:, 0].tolist()[:3] == [18934.0, 18937.0, 18940.0]
+
+
+@pytest.mark.parametrize("ending", ["parquet", "feather"])
+def test_bytes_are_text_in_files_as_in_dataframes(tmp_path, ending):
+    frame = pd.DataFrame({"c": [b"one", b"two", b"1.0"] * 4, "y": [0, 1] * 6})
+    getattr(frame, f"to_{ending}")(tmp_path / f"rows.{ending}")
+    names = TableEncoder().fit(frame[["c"]]).get_feature_names_out().tolist()
+    assert names == ["c=1.0", "c=one", "c=two", "c is other"]
+    opened = open_file(tmp_path / f"rows.{ending}", "y").dataset.X
+    rows = together(open_rows(tmp_path / f"rows.{ending}", "y"))
+    for each in (opened, rows):
+        assert TableEncoder().fit(each).get_feature_names_out().tolist() == names
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_files_read_whole(tmp_path, name):
     opened = open_file(written(tmp_path, name), "y")

@@ -258,3 +258,11 @@ def test_the_spread_of_weights_is_that_of_fits_on_parts_of_the_rows() -> None:
 def test_joined_views_go_through_cross_validation() -> None:
     table, kernels = all_sources()
     assert cross_val_score(MultipleKernelDiscriminant(kernels), table, Y, cv=3).mean() > 0.9
+
+
+def test_weights_over_splits_of_precomputed_kernels() -> None:
+    grams = np.stack([SCAN @ SCAN.T, BLOOD @ BLOOD.T], axis=-1)
+    spread = weights_spread(MultipleKernelDiscriminant("precomputed"), grams, Y, cv=3)
+    assert spread.names == ["matrix 0", "matrix 1"]
+    assert_allclose(spread.weights.sum(axis=1), 1.0)
+    assert [fit.n_features_in_ for fit in spread.estimators] == [40, 40, 40]

@@ -72,8 +72,8 @@ def _say_columns(scorer: Scorer, in_file: Sequence[str]) -> None:
     """Print the input columns and classes of an exported model, and a note on computed columns."""
     names = [scorer.names[column.position] for column in scorer.columns]
     typer.echo(f"columns: {one_line(listed(names, _MOST))}")
-    if scorer.labels is not None:
-        typer.echo(f"classes: {one_line(listed(scorer.labels, _MOST))}")
+    if scorer.classes is not None:
+        typer.echo(f"classes: {one_line(listed(scorer.classes.tolist(), _MOST))}")
     made = [name for name in names if name not in in_file]
     if made:
         typer.echo(

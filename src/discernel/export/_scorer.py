@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 #: Version of the ``.npz`` format, increased with every change.
-FORMAT = 4
+FORMAT = 5
 #: Largest absolute value of a number; sums of squares stay finite.
 LARGEST = 1e150
 #: Texts that mean a missing cell.
@@ -55,20 +55,12 @@ def predict(X: Any) -> NDArray[Any]:
 
 def predict_proba(X: Any) -> Floats:
     """Return the probability of each class, one row per row and one column per class."""
-    return _classifier().predict_proba(X)
+    return _beside().predict_proba(X)
 
 
 def classes() -> NDArray[Any]:
     """Return the classes, in the order of the columns of `predict_proba`."""
-    return _classifier().classes
-
-
-def _classifier() -> ClassScorer:
-    """Return the model beside this file, or raise an error if it predicts numbers."""
-    found = _beside()
-    if not isinstance(found, ClassScorer):
-        raise TypeError("This model predicts numbers and has no classes. Call predict(rows).")
-    return found
+    return _beside().known_classes()
 
 
 @lru_cache(maxsize=1)
@@ -366,22 +358,47 @@ class Scorer:
     needed : ndarray of int
         Positions of columns without missing cells.
     scores : Computation
-        Computation of the scores from these columns.
+        Computation from these columns of the predicted numbers, or of the log-probabilities of the
+        classes up to a constant per row.
+    classes : ndarray of shape (n_classes,) or None
+        The labels; None for a model of numbers.
+    offsets : ndarray of shape (n_classes,) or None
+        Offsets of log-probabilities before the largest is taken, from costs or a threshold.
+    has_columns : bool
+        Whether predicted numbers have one column per target; else they have one dimension.
     """
 
     names: Sequence[str]
     columns: Sequence[InputColumn]
     needed: NDArray[np.int64]
     scores: Computation
+    classes: NDArray[Any] | None = None
+    offsets: Any = None
+    has_columns: bool = False
 
     @property
-    def labels(self) -> list[Any] | None:
-        """The classes as a list; None for a model of numbers."""
-        return None
+    def used_names(self) -> list[str]:
+        """The names of the columns that the model uses."""
+        return [self.names[column.position] for column in self.columns]
+
+    def known_classes(self) -> NDArray[Any]:
+        """Return the classes, or raise an error for a model of numbers."""
+        if self.classes is None:
+            raise TypeError("This model predicts numbers and has no classes. Call predict(rows).")
+        return self.classes
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the prediction for each row."""
-        raise NotImplementedError
+        """Return the label of each row, or its predicted numbers."""
+        if self.classes is not None:
+            return np.asarray(self.classes[(self._scores(X) + self.offsets).argmax(axis=1)])
+        return self._scores(X) if self.has_columns else self._scores(X)[:, 0]
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probability of each class, one row per row and one column per class."""
+        self.known_classes()
+        logs = self._scores(X)
+        shares = np.exp(logs - logs.max(axis=1, keepdims=True))
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
     def _scores(self, X: Any) -> Floats:
         """Return the scores of rows, computed in blocks of rows."""
@@ -393,8 +410,7 @@ class Scorer:
     def features(self, X: Any) -> Floats:
         """Return the columns that the model uses, as numbers."""
         X, parts = as_table(X, len(self.names)), []
-        for column in self.columns:
-            name = self.names[column.position]
+        for column, name in zip(self.columns, self.used_names, strict=True):
             parts.append(column.read(name, cells_of(X, name, column.position)))
         rows = np.column_stack(parts)
         if np.isnan(rows[:, self.needed]).any():
@@ -419,7 +435,7 @@ class Scorer:
                 return stored[described["array"]]
             if "class" not in described:
                 return described
-            made = {each.__name__: each for each in (Step, Computation, InputColumn, *MODELS)}
+            made = {each.__name__: each for each in (Step, Computation, InputColumn, Scorer)}
             return made[described.pop("class")](**described)
 
         plan = str(stored["plan"])
@@ -430,56 +446,3 @@ class Scorer:
             )
         model: Scorer = json.loads(plan, object_hook=decode)["model"]
         return model
-
-
-@dataclass(frozen=True)
-class ClassScorer(Scorer):
-    """A classifier. Its scores are log-probabilities, up to a constant per row.
-
-    Attributes
-    ----------
-    classes : ndarray of shape (n_classes,)
-        The labels.
-    offsets : ndarray of shape (n_classes,)
-        Offsets of log-probabilities before the largest is taken, from costs or a threshold.
-    """
-
-    classes: NDArray[Any]
-    offsets: Floats
-
-    @property
-    def labels(self) -> list[Any]:
-        """The classes as a list."""
-        return list(self.classes.tolist())
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the label of each row."""
-        return np.asarray(self.classes[(self._scores(X) + self.offsets).argmax(axis=1)])
-
-    def predict_proba(self, X: Any) -> Floats:
-        """Return the probability of each class, one row per row and one column per class."""
-        logs = self._scores(X)
-        shares = np.exp(logs - logs.max(axis=1, keepdims=True))
-        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
-
-
-@dataclass(frozen=True)
-class NumberScorer(Scorer):
-    """A model of numbers. Its scores are the predictions.
-
-    Attributes
-    ----------
-    has_columns : bool
-        Whether predictions have one column per target; else they have one dimension.
-    """
-
-    has_columns: bool
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the predicted number of each row, or one column per target."""
-        scores = self._scores(X)
-        return scores if self.has_columns else scores[:, 0]
-
-
-#: The kinds of models that a file may contain.
-MODELS = (ClassScorer, NumberScorer)

@@ -1,9 +1,12 @@
-"""Conversion of fitted models to steps that NumPy and ONNX can run."""
+"""Conversion of fitted models to steps that NumPy and ONNX can run, and scorers as files."""
 
 from __future__ import annotations
 
+import io
+import json
 from collections.abc import Sequence
-from itertools import accumulate
+from dataclasses import fields, is_dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +21,8 @@ from discernel.estimators import (
     MultipleKernelRidge,
 )
 from discernel.exceptions import InvalidInputError
-from discernel.export._scorer import ClassScorer, InputColumn, NumberScorer, Scorer
+from discernel.export import _scorer
+from discernel.export._scorer import InputColumn, Scorer
 from discernel.export.record import Recorded, Recorder
 from discernel.inspection.explained import pipeline_steps
 from discernel.kernels import Kernel
@@ -27,6 +31,7 @@ from discernel.kernels.terms import Term, formula_of
 from discernel.model import Model
 from discernel.model.parts import score_parts
 from discernel.rows.encoder import TableEncoder
+from discernel.rows.writing import check_writable_path, refuse_same_file, write_file
 
 #: Estimators that can be exported.
 EXPORTED = (KernelDiscriminant, MultipleKernelDiscriminant, MultipleKernelRidge)
@@ -84,10 +89,10 @@ def numpy_scorer(clf: Any, *, names: Sequence[str] | None = None) -> Scorer:
     rows = _features(model, used, _scaling(before, columns), xp)
     scores, head, known = _scores(model, rows, xp), model.head, (taken, columns, _needed(model))
     if model.classes is None:
-        return NumberScorer(*known, xp.computation(scores), head.has_columns)
+        return Scorer(*known, xp.computation(scores), has_columns=head.has_columns)
     slope, bias = head.discriminant.linear
     logs = xp.computation(xp.matmul(scores, slope) + (bias + head.decision.log_priors))
-    return ClassScorer(*known, logs, _labels(model.classes), head.decision.offsets)
+    return Scorer(*known, logs, _labels(model.classes), head.decision.offsets)
 
 
 # ---- scores ------------------------------------------------------------------------------------
@@ -216,20 +221,19 @@ def _columns(
     """
     if encoder is None:
         return tuple(names), tuple(InputColumn(position) for position in range(len(names)))
-    taken = [[name] for name in names]
-    for column in encoder.columns_:
-        taken[column.position] = column.input_names(names[column.position])
-    first, made = [0, *accumulate(map(len, taken))], []
-    for column in encoder.columns_:
-        inputs: Sequence[Any] = column.inputs
-        for place, each in enumerate(inputs, start=first[column.position]):
-            if each.kind == "number":
-                made.append(InputColumn(place))
-            else:
-                values = tuple(str(value) for value in each.values)
-                missing = len(values) + each.tells_missing
-                made.append(InputColumn(place, values, each.is_text, missing))
-    return tuple(name for some in taken for name in some), tuple(made)
+    known = {each.position: each.inputs(names[each.position]) for each in encoder.columns_}
+    taken: list[tuple[str, Any]] = []
+    for position, name in enumerate(names):
+        taken += known.get(position, {name: None}).items()
+    made = []
+    for place, (_, each) in enumerate(taken):
+        if each is not None and each.kind == "number":
+            made.append(InputColumn(place))
+        elif each is not None:
+            values = tuple(str(value) for value in each.values)
+            missing = len(values) + each.tells_missing
+            made.append(InputColumn(place, values, each.is_text, missing))
+    return tuple(name for name, _ in taken), tuple(made)
 
 
 def _features(
@@ -240,7 +244,8 @@ def _features(
         X = (X - scaling[0]) / scaling[1]
     encoder, medians = model.reader.encoder, model.reader.medians
     if encoder is not None:
-        return _encoded([each for column in encoder.columns_ for each in column.inputs], X, xp)
+        inputs = [each for column in encoder.columns_ for each in column.inputs("").values()]
+        return _encoded(inputs, X, xp)
     return X if medians is None else xp.where(xp.isnan(X), medians, X)
 
 
@@ -290,3 +295,62 @@ def _labels(classes: NDArray[Any]) -> NDArray[Any]:
             f"{classes.tolist()}."
         )
     return labels
+
+
+# ---- files -------------------------------------------------------------------------------------
+
+
+def write_scorer(
+    clf: Any, path: str | Path, *, names: Sequence[str] | None = None
+) -> tuple[Path, Path]:
+    """Write a fitted model as a Python file that needs only NumPy.
+
+    Parameters
+    ----------
+    clf : KernelDiscriminant, MultipleKernelDiscriminant, MultipleKernelRidge or Pipeline
+        Fitted, as in `numpy_scorer`.
+    path : str or Path
+        The Python file, such as ``scorer.py``. The arrays of the model are written to
+        ``scorer.npz`` beside it. Each file is written atomically.
+    names : sequence of str, optional
+        Names of the columns, as in `numpy_scorer`.
+
+    Returns
+    -------
+    tuple of Path
+        The Python file and the ``.npz`` file.
+
+    Notes
+    -----
+    ``import scorer`` then has ``predict`` and, for classes, ``predict_proba`` and ``classes``. The
+    file is the same for all models: the module ``discernel.export._scorer``.
+    """
+    code, numbers = Path(path), Path(path).with_suffix(".npz")
+    if code.suffix != ".py":
+        raise InvalidInputError(
+            f"A scorer must be a file that ends with .py, to be imported. Got {str(path)!r}."
+        )
+    check_writable_path("scorer", code)
+    refuse_same_file(scorer=code, file_of_numbers=numbers)
+    stored = io.BytesIO()
+    np.savez_compressed(stored, **pack(numpy_scorer(clf, names=names)))  # type: ignore[arg-type]
+    # Arrays first: an existing Python file can read the new ones.
+    write_file(numbers, stored.getvalue())
+    return write_file(code, Path(_scorer.__file__).read_bytes()), numbers
+
+
+def pack(scorer: Scorer) -> dict[str, NDArray[Any]]:
+    """Return a scorer as arrays, the input of `Scorer.unpack`."""
+    arrays: dict[str, NDArray[Any]] = {}
+
+    def encode(value: Any) -> dict[str, Any]:
+        """Return an object as its class name and fields, an array as the name it is stored by."""
+        if is_dataclass(value):
+            parts = {each.name: getattr(value, each.name) for each in fields(value)}
+            return {"class": type(value).__name__, **parts}
+        name = f"array{len(arrays)}"
+        arrays[name] = value
+        return {"array": name}
+
+    plan = json.dumps({"format": _scorer.FORMAT, "model": scorer}, default=encode)
+    return {"plan": np.array(plan), **arrays}

@@ -18,7 +18,6 @@ from discernel.exceptions import (
 )
 from discernel.export._scorer import (
     MISSING_VALUES,
-    ClassScorer,
     Computation,
     Floats,
     Scorer,
@@ -146,7 +145,7 @@ def to_onnx(
         "discernel",
         _input_types(formula, len(columns), dtype),
         target_opset=_OPSETS if target_opset is None else target_opset,
-        options={id(found): {"zipmap": False}} if formula.labels is not None else None,
+        options={id(found): {"zipmap": False}} if formula.classes is not None else None,
     )
     _describe(model, formula, columns)
     if X is not None:
@@ -157,12 +156,11 @@ def to_onnx(
 def _describe(model: Any, formula: Scorer, columns: Sequence[str]) -> None:
     """Add the names of columns and classes to the metadata of a graph."""
     metadata: dict[str, Any] = {"columns": list(columns)}
-    if formula.labels is not None:
-        metadata["classes"] = formula.labels
+    if formula.classes is not None:
+        metadata["classes"] = formula.classes.tolist()
     if _has_values(formula):
-        names = [formula.names[column.position] for column in formula.columns]
         inputs = [each.name for each in model.graph.input]
-        metadata["columns"] = dict(zip(inputs, names, strict=True))
+        metadata["columns"] = dict(zip(inputs, formula.used_names, strict=True))
     for key, value in metadata.items():
         entry = model.metadata_props.add()
         entry.key, entry.value = key, json.dumps(value)
@@ -180,8 +178,7 @@ def _input_types(formula: Scorer, n_columns: int, dtype: str) -> list[tuple[str,
     if not _has_values(formula):
         return [("X", number([None, n_columns]))]
     kinds = [number if each.values is None else StringTensorType for each in formula.columns]
-    names = [formula.names[each.position] for each in formula.columns]
-    return [(name, kind([None, 1])) for name, kind in zip(names, kinds, strict=True)]
+    return [(name, kind([None, 1])) for name, kind in zip(formula.used_names, kinds, strict=True)]
 
 
 def feeds(model: Any, formula: Scorer, X: Any) -> dict[str, Any]:
@@ -220,7 +217,7 @@ def _check(model: Any, clf: Any, formula: Scorer, X: Any, dtype: str) -> None:
         cells = encoder.split_dates(X)
         rows = cells if _has_values(formula) else np.column_stack(list(cells.values()))
     *_, predicted = session.run(None, feeds(model, formula, rows))
-    if formula.labels is not None:
+    if formula.classes is not None:
         what, limit, far = "probabilities", "", np.abs(predicted - clf.predict_proba(X))
     else:
         expected = clf.predict(X).reshape(predicted.shape)
@@ -285,7 +282,7 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     formula = numpy_scorer(operator.raw_operator)
     graph = _Graph(scope, container, np.float64 if _is_double(operator.inputs) else np.float32)
     scores = _compute(graph, formula.scores, _rows(graph, operator.inputs, formula))
-    if not isinstance(formula, ClassScorer):
+    if formula.classes is None:
         graph.node("Identity", scores, out=operator.outputs[0].full_name)
         return
     moved = graph.node("Add", scores, formula.offsets[None, :])
@@ -431,11 +428,10 @@ def _refuse_fractions(column: Any, formula: Scorer) -> None:
 
 
 def _wrong_inputs(formula: Scorer, n_inputs: int) -> InvalidInputError:
-    used = [formula.names[column.position] for column in formula.columns]
     return InvalidInputError(
         "A model of a table needs one input per column that it uses, each of shape [None, 1], of "
-        f"numbers or text, in this order: {used}. Got {n_inputs}. discernel.export.to_onnx makes "
-        "them."
+        f"numbers or text, in this order: {formula.used_names}. Got {n_inputs}. "
+        "discernel.export.to_onnx makes them."
     )
 
 
@@ -463,6 +459,8 @@ _OPERATORS = {
     "greater": "Greater",
     "equal": "Equal",
     "where": "Where",
+    "take": "Gather",
+    "concat": "Concat",
 }
 
 
@@ -476,10 +474,6 @@ def _compute(graph: _Graph, computation: Computation, *given: str) -> str:
 
 
 def _add_step(graph: _Graph, step: Step, inputs: Sequence[Any]) -> str:
-    if step.name == "take":
-        return graph.node("Gather", *inputs, axis=1)
-    if step.name == "concat":
-        return graph.node("Concat", *inputs, axis=1)
     if step.name == "sum":
         return graph.node("ReduceSum", *inputs, _COLUMNS, keepdims=1)
     if step.name == "all":
@@ -492,7 +486,8 @@ def _add_step(graph: _Graph, step: Step, inputs: Sequence[Any]) -> str:
         # onnxruntime fuses a scalar factor with the matrix product, in single precision: use a
         # row vector instead.
         inputs = [np.full((1, step.width), x) if isinstance(x, float) else x for x in inputs]
-    return graph.node(_OPERATORS[step.name], *inputs)
+    options: dict[str, Any] = {"axis": 1} if step.name in ("take", "concat") else {}
+    return graph.node(_OPERATORS[step.name], *inputs, **options)
 
 
 def _column_sums(graph: _Graph, computation: Computation, new: str, stored: Floats) -> str:

@@ -75,7 +75,7 @@ def model_facts(
             f"kernel learned on a random sample of {streamed.n_sample:,} rows; {streamed.rank:,} "
             f"landmarks capture {streamed.captured:.0%} of its variance"
         )
-    expected = _expected(model)
+    expected = model.head.expect()
     n_rows = sum(counts.values()) or model.head.n_rows
     return ModelFacts(
         **vars(learned.describe(model.facts.names)),
@@ -85,7 +85,7 @@ def model_facts(
         n_rows=n_rows if streamed is None else streamed.n_rows,
         n_columns=None if model.reader.kernels[0].precomputed else model.reader.n_features,
         classes=counts,
-        expected=expected,
+        expected=ExpectedFacts(**expected) if expected else None,
         links=dict(model.head.link_weights),
         majority=_majority(counts),
         importances=_importances(explained, columns),
@@ -111,12 +111,6 @@ def _majority(counts: Mapping[str, int]) -> dict[str, Any]:
     largest = max(counts, key=counts.__getitem__)
     entropy = -float(np.sum(known * np.log(known)))
     return {"class": largest, "share": float(shares.max()), "log_loss": entropy}
-
-
-def _expected(model: Model) -> ExpectedFacts | None:
-    """Return the expected performance on new rows; None without held-out predictions."""
-    found = model.head.expect()
-    return ExpectedFacts(**found) if found else None
 
 
 def _importances(

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_classifier
-from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing
+from sklearn.model_selection import cross_validate
 
 from discernel.arrays import FloatArray
 from discernel.inspection.explained import Explained
@@ -162,12 +160,14 @@ def weights_spread(estimator: Any, X: Any, y: Any, cv: Any = 5) -> SourceWeights
     >>> spread.names, spread.weights.shape
     (['acids', 'phenols'], (3, 2))
     """
-    splits = check_cv(cv, y, classifier=is_classifier(estimator)).split(X, y)
-    fits = []
-    for training, _ in splits:
-        rows, labels = _safe_indexing(X, training), _safe_indexing(y, training)
-        fits.append(clone(estimator).fit(rows, labels))
-    found = [source_weights(fit) for fit in fits]
-    names = list(found[0])
-    weights = np.array([[one[name] for name in names] for one in found])
-    return SourceWeights(names, weights, fits)
+    found = cross_validate(
+        estimator, X, y, cv=cv, scoring=_weights, return_estimator=True, error_score="raise"
+    )
+    names = list(source_weights(found["estimator"][0]))
+    weights = np.stack([found[f"test_{name}"] for name in names], axis=1)
+    return SourceWeights(names, weights, list(found["estimator"]))
+
+
+def _weights(estimator: Any, X: Any, y: Any) -> dict[str, float]:
+    """Return the weights of sources in place of a score."""
+    return source_weights(estimator)

@@ -168,4 +168,4 @@ def _label(label: Any) -> str:
 
 def score_text(value: float, sign: str = "") -> str:
     """Return a score or a contribution with three significant digits."""
-    return f"{value:{sign}.3g}" if abs(value) < 1000 else f"{value:{sign}.0f}"
+    return f"{value:{sign}.3g}" if abs(value) < 999.5 else f"{value:{sign}.0f}"

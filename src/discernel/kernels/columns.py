@@ -121,6 +121,14 @@ def is_missing(cell: Any) -> bool:
     return cell is None or type(cell).__name__ in _MISSING
 
 
+def missing_cells(cells: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which cells of an array are missing, of the shape of the array."""
+    if cells.dtype.kind == "O":
+        missing = np.fromiter(map(is_missing, cells.flat), dtype=bool, count=cells.size)
+        return missing.reshape(cells.shape)
+    return np.asarray(cells != cells)  # NaN and NaT differ from themselves
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """Columns of numbers and columns of other objects, in their original order.

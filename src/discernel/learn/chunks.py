@@ -518,8 +518,7 @@ def as_chunk(X: Any, y: Any, sample_weight: Any, groups: Any) -> Chunk:
         )
     if y is None:
         raise InvalidInputError("partial_fit needs a target per row. Got y=None.")
-    source = ArraySource(X, y, sample_weight, groups)
-    return Chunk.of(source.X, source.y, source.weights, Place(source.name), source.groups)
+    return ArraySource(X, y, sample_weight, groups).rows
 
 
 def as_table(X: Any) -> Any:

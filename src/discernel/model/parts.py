@@ -8,10 +8,9 @@ these sums.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,43 +24,11 @@ from discernel.kernels.weighted import WeightedKernels
 from discernel.model.swaps import Swap, SwappedKernels, mixed_rows
 
 
-class ScorePart(ABC):
-    """A part of the scores: a linear function of terms, which are kernels or features of a row."""
-
-    #: The coefficients of the terms, of shape (n_terms, n_outputs).
-    coef: FloatArray
-    #: The rows z_j, if the terms are kernels k(x, z_j); else None.
-    rows: Any
-    #: The feature map, if the terms are exact features of a kernel; else None.
-    features: ExactMap | None
-    #: Whether several threads may compute the terms.
-    thread_safe: bool
-
-    @property
-    @abstractmethod
-    def kernels(self) -> list[Kernel]:
-        """The kernels of the terms."""
-
-    @abstractmethod
-    def values(self, X: Any) -> FloatArray:
-        """Return the terms of rows, of shape (n_rows, n_terms)."""
-
-    @abstractmethod
-    def __call__(self, X: Any) -> FloatArray:
-        """Return the terms of rows times ``coef``, of shape (n_rows, n_outputs)."""
-
-    @abstractmethod
-    def by_kernel(self) -> list[ScorePart]:
-        """Return one part per kernel."""
-
-    @abstractmethod
-    def swaps(self, n_columns: int) -> Callable[[Any, Buffers], Swap]:
-        """Return a function of rows and buffers that makes a `Swap` of their columns."""
-
-
 @dataclass(frozen=True, eq=False)
-class KernelPart(ScorePart):
+class KernelPart:
     """A sum over kernels at kept rows: Σ_j coef_j k(x, z_j).
+
+    Its terms are the kernels k(x, z_j) of a row x, and ``coef`` has the shape (n_terms, n_outputs).
 
     Precomputed kernels have no rows z_j. If coefficients are ``centered``, they sum to 0, and
     constants added to the kernel do not matter.
@@ -75,25 +42,30 @@ class KernelPart(ScorePart):
 
     @property
     def kernels(self) -> list[Kernel]:
+        """The kernels of the terms."""
         return self.kernel.kernels
 
     @property
-    def thread_safe(self) -> bool:  # type: ignore[override]
+    def thread_safe(self) -> bool:
+        """Whether several threads may compute the terms."""
         return all(kernel.thread_safe for kernel in self.kernels)
 
     def values(self, X: Any) -> FloatArray:
+        """Return the terms of rows, of shape (n_rows, n_terms)."""
         if self.rows is not None:
             return self.kernel(X, self.rows)
         pairs = zip(self.kernel.coefficients, self.kernels, strict=True)
         return np.asarray(sum(factor * kernel(X) for factor, kernel in pairs))
 
     def __call__(self, X: Any) -> FloatArray:
+        """Return the terms of rows times ``coef``, of shape (n_rows, n_outputs)."""
         # The kernel is not centred: centred coefficients give the same product more accurately.
         nothing = Centering(np.zeros(len(self.coef)), 0.0) if self.centered else Uncentered()
         whole = CombinedKernel(self.kernels, self.kernel.coefficients, self.rows, nothing)
         return whole.product(X, self.coef)
 
-    def by_kernel(self) -> list[ScorePart]:
+    def by_kernel(self) -> Sequence[ScorePart]:
+        """Return one part per kernel."""
         one = np.ones(1)
         return [
             KernelPart(WeightedKernels([kernel], one), self.rows, factor * self.coef, self.centered)
@@ -101,35 +73,41 @@ class KernelPart(ScorePart):
         ]
 
     def swaps(self, n_columns: int) -> Callable[[Any, Buffers], Swap]:
+        """Return a function of rows and buffers that makes a `Swap` of their columns."""
         return SwappedKernels(self.kernel, self.rows, n_columns).swap
 
 
 @dataclass(frozen=True, eq=False)
-class FeaturePart(ScorePart):
-    """A linear function of the exact features of a kernel."""
+class FeaturePart:
+    """A linear function of the exact features of a kernel, which are its terms."""
 
     features: ExactMap
     coef: FloatArray
-    rows: None = None
+    rows: Any = None  # none are kept
     thread_safe: bool = False
 
     @property
     def kernels(self) -> list[Kernel]:
+        """The kernel of the terms."""
         return [self.features.kernel]
 
     def values(self, X: Any) -> FloatArray:
+        """Return the features of rows, of shape (n_rows, n_terms)."""
         return np.asarray(self.features(X))
 
     def __call__(self, X: Any) -> FloatArray:
+        """Return the features of rows times ``coef``, of shape (n_rows, n_outputs)."""
         return self.features.product(X, self.coef)
 
-    def by_kernel(self) -> list[ScorePart]:
+    def by_kernel(self) -> Sequence[ScorePart]:
+        """Return this part, which has one kernel."""
         return [self]
 
     def swaps(self, n_columns: int) -> Callable[[Any, Buffers], Swap]:
-        return lambda X, _: self._changes(X)
+        """Return a function of rows and buffers that makes a `Swap` of their columns."""
+        return lambda X, _: self._swap(X)
 
-    def _changes(self, X: Any) -> Swap:
+    def _swap(self, X: Any) -> Swap:
         before = self.values(X)
 
         def changes(columns: NDArray[np.intp], others: Sequence[Any]) -> Iterator[FloatArray]:
@@ -138,6 +116,10 @@ class FeaturePart(ScorePart):
                 yield self.values(mixed_rows(each, X, taken)) - before
 
         return changes
+
+
+#: A part of the scores: a linear function of terms, which are kernels or features of a row.
+ScorePart: TypeAlias = KernelPart | FeaturePart
 
 
 def score_parts(

@@ -48,8 +48,9 @@ def typical_rows(X: Any, encoder: TableEncoder | None = None) -> Any:
         return scipy.sparse.csr_matrix(csc_median_axis_0(X.tocsc())[None])
     if isinstance(X, Table):
         others = np.empty((1, X.others.shape[1]), dtype=object)
-        for place in range(others.shape[1]):
-            others[0, place] = _most_frequent(X.others[:, place])
+        for place, values in enumerate(X.others.T):
+            texts = [repr(value) for value in values]
+            others[0, place] = values[texts.index(Counter(texts).most_common(1)[0][0])]
         return Table(np.median(X.numbers, axis=0)[None], others, X.is_number, X.names)
     row = np.median(X, axis=0)
     first = 0
@@ -58,12 +59,6 @@ def typical_rows(X: Any, encoder: TableEncoder | None = None) -> Any:
         row[first : first + n] = column.typical(X[:, first : first + n])
         first += n
     return row[None]
-
-
-def _most_frequent(values: NDArray[np.object_]) -> Any:
-    """Return the first of the most frequent values, compared by their text."""
-    texts = [repr(value) for value in values]
-    return values[texts.index(Counter(texts).most_common(1)[0][0])]
 
 
 def moved_columns(x: Any, reference: Any) -> NDArray[np.bool_]:

@@ -231,8 +231,12 @@ def read_column(X: Any, position: int, name: str) -> Column:
         kinds = frozenset() if missing.all() else frozenset(("date",))
         return Column(name, cells, missing, kinds, declared)
     if cells.dtype.kind != "O" or cells.ndim > 1:
-        cells = _objects(cells)
-    missing = np.fromiter((_has_no_value(cell) for cell in cells), dtype=bool, count=len(cells))
+        # ``astype(object)`` would turn dates to integers
+        cells = np.fromiter(cells, dtype=object, count=len(cells))
+    missing = np.array(
+        [cell in _NO_VALUES if isinstance(cell, str) else is_missing(cell) for cell in cells],
+        dtype=bool,
+    )
     types = {type(cell) for cell in cells[~missing]}
     is_integer = bool(types) and all(issubclass(kind, (int, np.integer)) for kind in types)
     is_integer &= is_frame(X) and not types & {bool, np.bool_}
@@ -263,19 +267,6 @@ def find_number(
         if found.any():
             return column.cells[found.argmax()], name, int(found.argmax())
     return None
-
-
-def _has_no_value(cell: Any) -> bool:
-    """Whether a cell is missing, or a text that means a missing value."""
-    return cell in _NO_VALUES if isinstance(cell, str) else is_missing(cell)
-
-
-def _objects(cells: NDArray[Any]) -> NDArray[np.object_]:
-    """Return cells as Python objects of their type; ``astype(object)`` would turn dates to ints."""
-    objects = np.empty(len(cells), dtype=object)
-    for row, cell in enumerate(cells):
-        objects[row] = cell
-    return objects
 
 
 def _kind(kind: type) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -13,7 +13,7 @@ from sklearn.utils import _safe_indexing
 
 from discernel.arrays import FloatArray, convert_rows, is_frame, is_sparse, library_of, n_rows
 from discernel.exceptions import InvalidInputError
-from discernel.kernels.columns import is_missing
+from discernel.kernels.columns import missing_cells
 from discernel.rows.groups import group_hashes, group_labels
 
 State = TypeVar("State")
@@ -86,77 +86,62 @@ class Chunk:
         groups : array-like of shape (n_rows,), optional
             The labels of the groups.
         """
-        labels = None if y is None else as_labels(y)
-        numbers = None if weights is None else as_weights(weights, place.name)
-        check_lengths(X, labels, numbers, place.name)
-        if labels is not None:
-            _refuse_missing_labels(labels, place)
-        if numbers is not None:
-            _refuse_bad_weights(numbers, place)
-        return cls(X, labels, numbers, place, None if groups is None else _hashed(X, groups, place))
+        n = n_rows(X)
+        return cls(
+            X,
+            None if y is None else _checked_labels(y, n, place),
+            None if weights is None else _checked_weights(weights, n, place),
+            place,
+            None if groups is None else _hashed_groups(groups, n, place),
+        )
 
     @property
     def n_rows(self) -> int:
         """The number of rows."""
         return n_rows(self.X)
 
-    def part(self, rows: NDArray[np.intp]) -> Chunk:
+    def part(self, rows: NDArray[np.intp] | slice) -> Chunk:
         """Return a chunk with some of the rows."""
-        return Chunk(
-            take_rows(self.X, rows),
-            None if self.y is None else self.y[rows],
-            None if self.weights is None else self.weights[rows],
-            self.place,
-            None if self.groups is None else self.groups[rows],
+        arrays = {"y": self.y, "weights": self.weights, "groups": self.groups}
+        parts: dict[str, Any] = {
+            name: None if each is None else each[rows] for name, each in arrays.items()
+        }
+        return replace(self, X=take_rows(self.X, rows), **parts)
+
+
+def _checked_labels(y: Any, n: int, place: Place) -> NDArray[Any]:
+    """Return labels as an array, or raise an error if one is missing or the shape is wrong."""
+    labels = np.asarray(convert_rows(y))
+    if labels.ndim not in (1, 2):
+        raise InvalidInputError(
+            "y should be a 1d array of labels, one per row, or of shape (n_rows, n_targets). Got "
+            f"shape {labels.shape}."
         )
-
-
-def _hashed(X: Any, groups: Any, place: Place) -> NDArray[np.int64]:
-    """Return the numbers of groups, or raise an error that names the origin of the rows."""
-    try:
-        return group_hashes(group_labels(groups, n_rows(X)))
-    except InvalidInputError as error:
-        raise InvalidInputError(f"{error} Rows are counted from {place.of_row(0)}.") from error
-
-
-def check_lengths(X: Any, y: Any, weights: Any, name: str) -> None:
-    """Raise an error unless there is one label and one weight per row.
-
-    Parameters
-    ----------
-    X : array, sparse matrix or dataframe of shape (n_rows, n_features)
-        The rows.
-    y, weights : ndarray or None
-        The labels and sample weights.
-    name : str
-        The name of the rows, for error messages.
-    """
-    for what, given in (("label", y), ("weight", weights)):
-        if given is not None and len(given) != n_rows(X):
-            raise InvalidInputError(
-                f"There must be one {what} per row. Got {n_rows(X)} rows and {len(given)} {what}s "
-                f"in {name}."
-            )
-
-
-def _refuse_missing_labels(y: NDArray[Any], place: Place) -> None:
-    """Raise an error that names the first row without a label."""
-    if y.dtype.kind == "O":
-        missing = np.array([is_missing(label) or label in _INFINITE for label in y.flat])
-    else:
-        missing = ~np.isfinite(y) if y.dtype.kind == "f" else np.zeros(y.shape, dtype=bool)
+    _refuse_other_length("label", labels, n, place)
+    missing = ~np.isfinite(labels) if labels.dtype.kind == "f" else missing_cells(labels)
+    if labels.dtype.kind == "O":
+        missing[~missing] = [label in _INFINITE for label in labels[~missing]]
     if missing.any():
         first = int(missing.argmax())
-        row = first // (y.size // len(y))
         raise InvalidInputError(
-            f"Every row must have a label. Got {y.ravel().tolist()[first]!r} in "
-            f"{place.of_row(row)}. "
+            f"Every row must have a label. Got {labels.ravel().tolist()[first]!r} in "
+            f"{place.of_row(first // (labels.size // n))}. "
             "Remove rows without labels before fitting; `predict` accepts them."
         )
+    return labels
 
 
-def _refuse_bad_weights(weights: FloatArray, place: Place) -> None:
-    """Raise an error that names the first weight that is negative, not finite or out of range."""
+def _checked_weights(given: Any, n: int, place: Place) -> FloatArray:
+    """Return weights as floats, or raise an error if one is negative, not finite or too large."""
+    try:
+        weights = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"Weights must be numbers. In {place.name}: {error}.") from error
+    if weights.ndim != 1:
+        raise InvalidInputError(
+            f"There must be one weight per row. Got shape {weights.shape} in {place.name}."
+        )
+    _refuse_other_length("weight", weights, n, place)
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(bad):
         raise InvalidInputError(
@@ -172,39 +157,24 @@ def _refuse_bad_weights(weights: FloatArray, place: Place) -> None:
             "all weights by the same number, which does not change the model, or set small "
             "weights to 0."
         )
+    return weights
 
 
-def as_labels(y: Any) -> NDArray[Any]:
-    """Return labels as an array, or raise an error unless they have one or two dimensions.
-
-    Parameters
-    ----------
-    y : array-like of shape (n_rows,) or (n_rows, n_targets)
-        The labels; several columns for several numbers to predict.
-    """
-    labels = np.asarray(convert_rows(y))
-    if labels.ndim not in (1, 2):
-        raise InvalidInputError(
-            "y should be a 1d array of labels, one per row, or of shape (n_rows, n_targets). Got "
-            f"shape {labels.shape}."
-        )
-    return labels
-
-
-def as_weights(weights: Any, name: str) -> FloatArray:
-    """Return weights as floats, or raise an error if they are not numbers.
-
-    Parameters
-    ----------
-    weights : array-like of shape (n_rows,)
-        The sample weights.
-    name : str
-        The name of the rows, for error messages.
-    """
+def _hashed_groups(groups: Any, n: int, place: Place) -> NDArray[np.int64]:
+    """Return the numbers of groups, or raise an error that names the origin of the rows."""
     try:
-        return np.asarray(weights, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"Weights must be numbers. In {name}: {error}.") from error
+        return group_hashes(group_labels(groups, n))
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{error} Rows are counted from {place.of_row(0)}.") from error
+
+
+def _refuse_other_length(what: str, given: NDArray[Any], n: int, place: Place) -> None:
+    """Raise an error unless there is one label or weight per row."""
+    if len(given) != n:
+        raise InvalidInputError(
+            f"There must be one {what} per row. Got {n} rows and {len(given)} {what}s "
+            f"in {place.name}."
+        )
 
 
 @contextmanager
@@ -219,11 +189,6 @@ def errors_with_origin(place: Place) -> Iterator[None]:
 
 
 # ---- rows of arrays, sparse matrices and dataframes --------------------------------------------
-
-
-def column_name(given: Any) -> str | None:
-    """Return the name of a column of labels or weights; None where these are given themselves."""
-    return given if isinstance(given, str) else None
 
 
 def take_rows(X: Any, rows: NDArray[np.intp] | slice) -> Any:

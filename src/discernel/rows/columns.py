@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from discernel.exceptions import InvalidInputError
 from discernel.rows.cells import Column, read_column
-from discernel.rows.dates import FORMATS, ambiguous_dates, odd_date, read_times
+from discernel.rows.dates import FORMATS, matching_formats, odd_date, read_times
 from discernel.rows.encoder import (
     LeftOut,
     TableEncoder,
@@ -159,7 +159,8 @@ def canonical_text(values: Any, *, numbers_only: bool = False) -> NDArray[Any]:
     numbers_only : bool, default=False
         Whether cells that are text already are kept unchanged.
     """
-    places, different = import_pandas().factorize(values.astype(object))
+    places, found = import_pandas().factorize(values.astype(object))
+    different = [c.decode(errors="replace") if isinstance(c, bytes) else c for c in found]
     spelling = np.array(
         [c if numbers_only and isinstance(c, str) else one_spelling(c) for c in different] + [None],
         dtype=object,
@@ -193,37 +194,9 @@ def _refuse_infinite(table: Any, where: str) -> None:
 # ---- detection of kinds ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class DetectedColumns:
-    """The features of a table, without the columns that are left out, and notes on all columns.
-
-    Attributes
-    ----------
-    features : DataFrame
-        Numbers, dates and categories, with missing cells.
-    schema : TableSchema
-        The kinds of the columns of ``features``, to convert new rows.
-    columns : dict of str to str
-        The use of each column of the table, for users.
-    summary : str
-        The numbers of columns of each kind, for users.
-    notes : tuple of str
-        Further notes for users.
-    identifiers : tuple of str
-        Columns left out because they identify rows.
-    """
-
-    features: Any
-    schema: TableSchema
-    columns: Mapping[str, str]
-    summary: str
-    notes: tuple[str, ...]
-    identifiers: tuple[str, ...]
-
-
 def detect_columns(
     table: Any, categorical: Sequence[str], numeric: Sequence[str], where: str
-) -> DetectedColumns:
+) -> tuple[Any, TableSchema, dict[str, str], list[str], tuple[str, ...]]:
     """Detect the kinds of the columns of a table, and leave out columns without information.
 
     Only columns that `TableEncoder` would leave out for all rows are left out here.
@@ -236,12 +209,27 @@ def detect_columns(
         Columns that the user declared as categories or as numbers.
     where : str
         The name of the table, for error messages.
+
+    Returns
+    -------
+    features : DataFrame
+        Numbers, dates and categories, with missing cells.
+    schema : TableSchema
+        The kinds of the columns of ``features``, to convert new rows.
+    uses : dict of str to str
+        The use of each column of the table, for users.
+    notes : list of str
+        The numbers of columns of each kind, and further notes for users.
+    identifiers : tuple of str
+        Columns left out because they identify rows.
     """
     if not table.shape[1]:
         raise InvalidInputError(
             f"{where} must have at least one column besides the target. No column is left."
         )
-    unclear = table.drop(columns=_varying_floats(table, [*categorical, *numeric]))
+    # Floats that vary need no detection, which takes time for thousands of columns.
+    floats = table.select_dtypes("float").drop(columns=[*categorical, *numeric], errors="ignore")
+    unclear = table.drop(columns=floats.columns[floats.min() < floats.max()])
     columns = [read_column(unclear, i, name) for i, name in enumerate(unclear.columns)]
     kinds = dict.fromkeys(table.columns, "number")
     kinds |= {each.name: _kind(each, categorical, numeric, where) for each in columns}
@@ -251,7 +239,6 @@ def detect_columns(
     asked = [name for name in usable if name in unclear.columns]
     encoded, refused = learn_columns(features[asked])
     left_out = [*(LeftOut(name, "neither numbers nor text") for name in others), *refused]
-    uses = dict.fromkeys(table.columns, "number") | column_uses(asked, encoded, left_out)
     without = {each.name for each in left_out}
     schema = TableSchema({n: kind for n, kind in usable.items() if n not in without})
     if not schema.kinds:
@@ -261,29 +248,16 @@ def detect_columns(
             f"can be learned from {len(left_out)} column(s): {listing}."
         )
     features = features[list(schema.columns)]
-    n_missing = features.isna().sum().to_dict()
-    missing = {name: f", {n} missing" for name, n in n_missing.items() if n}
-    return DetectedColumns(
-        features,
-        schema,
-        {name: use + missing.get(name, "") for name, use in uses.items()},
-        _summary(schema, left_out, sum(n_missing.values())),
-        (
-            *(note for each in encoded for note in each.notes(asked[each.position])),
-            *_ambiguous_dates(columns, kinds),
-            *_row_counts(features),
-        ),
-        tuple(each.name for each in left_out if each.identifies),
-    )
-
-
-def _varying_floats(table: Any, named: Sequence[str]) -> list[str]:
-    """Return the columns of floats that vary, except named columns.
-
-    These need no detection, which takes time for thousands of columns.
-    """
-    floats = table.select_dtypes("float").drop(columns=list(named), errors="ignore")
-    return list(floats.columns[floats.min() < floats.max()])
+    n_missing = features.isna().sum()
+    uses = dict.fromkeys(table.columns, "number") | column_uses(asked, encoded, left_out)
+    uses |= {name: f"{uses[name]}, {n} missing" for name, n in n_missing[n_missing > 0].items()}
+    notes = [
+        _summary(schema, left_out, int(n_missing.sum())),
+        *(note for each in encoded for note in each.notes(asked[each.position])),
+        *_ambiguous_dates(columns, kinds),
+        *_row_counts(features),
+    ]
+    return features, schema, uses, notes, tuple(each.name for each in left_out if each.identifies)
 
 
 def _kind(column: Column, categorical: Sequence[str], numeric: Sequence[str], where: str) -> str:
@@ -347,7 +321,7 @@ def _summary(schema: TableSchema, left_out: Sequence[LeftOut], n_missing: int) -
 def _ambiguous_dates(columns: Sequence[Column], kinds: Mapping[str, str]) -> list[str]:
     """Return a note on columns of dates in which day and month cannot be distinguished."""
     texts = [column for column in columns if kinds[column.name] == "category"]
-    unclear = [column.name for column in texts if ambiguous_dates(column.texts)]
+    unclear = [column.name for column in texts if len(matching_formats(column.texts)) > 1]
     if not unclear:
         return []
     return [

@@ -21,7 +21,7 @@ from discernel.arrays.cluster import (
     scheduler,
 )
 from discernel.exceptions import InvalidInputError
-from discernel.rows.chunks import Chunk, Place, Reduction, Report, column_name, stack_rows
+from discernel.rows.chunks import Chunk, Place, Reduction, Report, stack_rows
 from discernel.rows.sources import Layout, Source
 
 State = TypeVar("State")
@@ -63,18 +63,16 @@ class DaskSource(Source):
         drop: Sequence[str] = (),
         groups: Any = None,
     ) -> None:
-        is_table, columns = is_frame(X), (y, weights, groups)
-        names = [column_name(each) for each in columns]
-        layout = _layout(X, names[0], names[1], drop, names[2])
+        is_table, labels = is_frame(X), (y, weights, groups)
+        self._layout, self._rows_of_first = _layout(X, labels, drop), None
+        self.columns = self._layout.columns
         if not is_table:
             X = X.rechunk({1: -1})
             self.n_rows = None if np.isnan(X.shape[0]) else int(X.shape[0])
-        self.columns = layout.columns
-        self._layout, self._rows_of_first = layout, None
         self._largest = None if is_table else _largest_bytes(X)
         given = [
-            None if each is None or name is not None else _aligned(each, X, what)
-            for each, name, what in zip(columns, names, ("y", "weights", "groups"), strict=True)
+            None if each is None or isinstance(each, str) else _aligned(each, X, what)
+            for each, what in zip(labels, ("y", "weights", "groups"), strict=True)
         ]
         self._graph, self._keys = _partitions([X, *given])
 
@@ -203,16 +201,9 @@ def _reporting(counts: set[Any], report: Report | None) -> Iterator[None]:
 # ---- partitions --------------------------------------------------------------------------------
 
 
-def _layout(
-    X: Any,
-    target: str | None = None,
-    weights: str | None = None,
-    drop: Sequence[str] = (),
-    groups: str | None = None,
-) -> Layout:
+def _layout(X: Any, labels: Sequence[Any] = (None,) * 3, drop: Sequence[str] = ()) -> Layout:
     """Return the layout of a Dask collection."""
-    rows = X._meta if is_frame(X) else X
-    return Layout.of(rows, target, weights, drop, groups, "the dataframe")
+    return Layout.of(X._meta if is_frame(X) else X, labels, drop, "the dataframe")
 
 
 def _partitions(given: list[Any]) -> tuple[dict[Any, Any], list[tuple[Any, ...]]]:
@@ -326,11 +317,9 @@ class _Summary(Generic[State]):
     n_rows: int
 
 
-def _chunk(
-    sent: Sent, part: int, X: Any, y: Any = None, weights: Any = None, groups: Any = None
-) -> Chunk:
+def _chunk(sent: Sent, part: int, X: Any, *given: Any) -> Chunk:
     """Return a partition as a chunk."""
-    return sent.layout.chunk(X, y, weights, Place(f"partition {part}", part), groups)
+    return sent.layout.chunk(X, given, Place(f"partition {part}", part))
 
 
 def _summed(sent: Sent, part: int, X: Any, *given: Any) -> _Summary[Any] | None:
@@ -411,6 +400,6 @@ def map_lazily(
 
 def _of_part(sent: Sent, part: int, X: Any) -> NDArray[Any]:
     """Return the result of a function for a partition; an empty array for an empty partition."""
-    chunk = _chunk(sent, part, X)
+    chunk = _chunk(sent, part, X, None, None, None)
     work, empty = sent.value
     return np.asarray(work(chunk), dtype=empty.dtype) if chunk.n_rows else empty

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from functools import partial
 from http.client import HTTPException
 from pathlib import Path
@@ -169,11 +168,7 @@ def _find(name: str) -> CatalogEntry:
             f"The data set {name!r} ({PRIVATE[name]['title']}) is private and cannot be "
             f"downloaded. For a similar task use {instead}."
         )
-    error = unknown_choice("name of a data set", name, names())
-    close = get_close_matches(str(name), names(), n=3)
-    if close:
-        raise InvalidInputError(f"{error} Did you mean {' or '.join(map(repr, close))}?")
-    raise error
+    raise unknown_choice("name of a data set", name, names())
 
 
 def _read(name: str, entry: CatalogEntry) -> tuple[FloatArray, NDArray[Any], str]:

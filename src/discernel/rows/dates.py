@@ -46,27 +46,22 @@ FORMATS = {
 _LIKE_A_DATE = re.compile(r"\s*\d{1,4}[-./]\d{1,2}[-./]\d{1,4}")
 
 
-def date_format(texts: Collection[str]) -> str | None:
-    """Return the format of dates; None if texts are not dates, or have several or no format.
+def matching_formats(texts: Collection[str]) -> list[str]:
+    """Return the formats in which all texts are dates.
+
+    Several formats match if day and month cannot be distinguished.
 
     Parameters
     ----------
     texts : collection of str
         The distinct cells of a column.
     """
-    found = _matching_formats(texts)
-    return found[0] if len(found) == 1 else None
-
-
-def ambiguous_dates(texts: Collection[str]) -> bool:
-    """Whether texts are dates in several formats, with the day or the month first.
-
-    Parameters
-    ----------
-    texts : collection of str
-        The distinct cells of a column.
-    """
-    return len(_matching_formats(texts)) > 1
+    found = list(FORMATS) if texts else []
+    for text in texts:
+        found = [format for format in found if _parse(text, format) is not None]
+        if not found:
+            break
+    return found
 
 
 def odd_date(texts: Collection[str]) -> str | None:
@@ -77,21 +72,11 @@ def odd_date(texts: Collection[str]) -> str | None:
     texts : collection of str
         The distinct cells of a column.
     """
-    if 2 * sum(map(bool, map(_LIKE_A_DATE.match, texts))) <= len(texts) or _matching_formats(texts):
+    if 2 * sum(map(bool, map(_LIKE_A_DATE.match, texts))) <= len(texts) or matching_formats(texts):
         return None
     others = [[text for text in texts if _parse(text, each) is None] for each in FORMATS]
     fewest = min(others, key=len)
     return min(fewest) if 2 * len(fewest) < len(texts) else None
-
-
-def _matching_formats(texts: Collection[str]) -> list[str]:
-    """Return the formats that match all texts."""
-    found = list(FORMATS) if texts else []
-    for text in texts:
-        found = [format for format in found if _parse(text, format) is not None]
-        if not found:
-            break
-    return found
 
 
 def _parse(text: str, format: str) -> datetime | None:
@@ -122,7 +107,7 @@ def as_times(cells: NDArray[Any], format: str) -> NDArray[np.datetime64]:
     cells : ndarray of shape (n_rows,)
         Dates of any type, or texts.
     format : str
-        The format of texts, as `date_format` returns it.
+        The format of texts, one of `FORMATS`.
     """
     if cells.dtype.kind == "M":
         return cells.astype("datetime64[us]")
@@ -139,7 +124,7 @@ def read_times(column: Column, format: str, file: str | None = None) -> NDArray[
     column : Column
         The dates.
     format : str
-        The format of texts, as `date_format` returns it.
+        The format of texts, one of `FORMATS`.
     file : str, optional
         The name of the file of the column. The error message counts rows of files from 1, and rows
         of other tables from 0.
@@ -158,7 +143,8 @@ def read_times(column: Column, format: str, file: str | None = None) -> NDArray[
 
 def _time(cell: Any) -> Any:
     """Return a date object as a naive time or date; None for a missing or other cell."""
-    if cell != cell or not isinstance(cell, (date, np.datetime64)):  # NaT differs from itself
+    # NaT differs from itself; NA, to which nothing can be compared, is no date.
+    if not isinstance(cell, (date, np.datetime64)) or cell != cell:
         return None
     return _without_zone(cell) if isinstance(cell, datetime) else cell
 

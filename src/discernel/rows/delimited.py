@@ -11,7 +11,6 @@ import csv
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -68,6 +67,8 @@ class DelimitedFile:
 
     Attributes
     ----------
+    delimiter : str
+        The character between cells.
     names : tuple of str
         The names of the columns.
     n_rows : None
@@ -84,9 +85,23 @@ class DelimitedFile:
     ) -> None:
         self.path, self._pa = path, import_arrow()
         with self._reading():
-            self._look = _look(path, known)
-        self.names = self._look.names
-        self._text = (set(self.names) & set(as_text)) | self._look.codes
+            self.delimiter, rows = _split_rows(path)
+            has_header = _has_header(rows, known)
+            self.names = tuple(
+                _names(rows[0]) if has_header else _given_names(path, len(rows[0]), known)
+            )
+            refuse_duplicates(self.names, path)
+            lines_of_header, self._line_length = _measure_header(path, self.delimiter)
+        self._lines_of_header = lines_of_header if has_header else 0
+        body = rows[has_header:]
+        self._has_rows = len(body) > 0
+        codes = {
+            name
+            for name, cells in zip(self.names, zip(*body, strict=False), strict=False)
+            if any(_CODE.fullmatch(cell.strip()) for cell in cells)
+        }
+        #: The columns that are read as text.
+        self._text = dict.fromkeys((set(self.names) & set(as_text)) | codes, self._pa.string())
         self._how = ""
 
     # ---- columns -----------------------------------------------------------------------------
@@ -100,15 +115,16 @@ class DelimitedFile:
     @cached_property
     def _inferred(self) -> tuple[dict[str, Any], dict[str, str]]:
         """Types of the columns and notations of numbers, inferred from the first rows."""
-        if not self._look.has_rows:
+        if not self._has_rows:
             return dict.fromkeys(self.names, self._pa.null()), {}
-        with self._reading(), self._open(self._text_types(), self.names) as reader:
+        with self._open(self._text) as reader:
             first = self._pa.Table.from_batches([reader.read_next_batch()])
-        types = {field.name: _without_times(field.type) for field in first.schema}
+        types = {field.name: self._without_times(field.type) for field in first.schema}
         return types, self._find_notations(first)
 
-    def _text_types(self) -> dict[str, Any]:
-        return dict.fromkeys(self._text, self._pa.string())
+    def _without_times(self, kind: Any) -> Any:
+        """Return a type, with text in place of times of day, which have no date."""
+        return self._pa.string() if self._pa.types.is_time(kind) else kind
 
     def _find_notations(self, table: Any) -> dict[str, str]:
         """Return the notations of numbers in columns that pyarrow reads as text, by column."""
@@ -119,7 +135,7 @@ class DelimitedFile:
                 continue
             texts = [text for text in column.unique().to_pylist() if text is not None]
             for notation, (pattern, _, _) in _NOTATIONS.items():
-                allowed = notation != "thousands" or self._look.delimiter == ","
+                allowed = notation != "thousands" or self.delimiter == ","
                 if allowed and texts and all(map(pattern.fullmatch, texts)):
                     found[name] = notation
                     break
@@ -145,13 +161,13 @@ class DelimitedFile:
         n_rows : int
             The maximum number of rows per table.
         """
-        if not self._look.has_rows:
+        if not self._has_rows:
             return
         pa, (own, notations) = self._pa, self._inferred
-        given = dict(types) | dict.fromkeys([*notations, *self._text], pa.string())
+        given = dict(types) | self._text | dict.fromkeys(notations, pa.string())
         whole = [name for name in types if pa.types.is_integer(own[name])]
         wanted = {name: notation for name, notation in notations.items() if name in types}
-        with self._reading(), self._open(given, list(types)) as reader:
+        with self._open(given, list(types)) as reader:
             for batch in reader:
                 table = _as_numbers(pa.Table.from_batches([batch]), wanted)
                 for first in range(0, table.num_rows, n_rows):
@@ -159,55 +175,57 @@ class DelimitedFile:
 
     def read(self) -> Any:
         """Return all rows as a pyarrow Table, with types inferred from all rows."""
-        look, pa = self._look, self._pa
         # Rows are about as long as the first ones; a cell has at least a digit and a delimiter.
-        most = uncompressed_size(self.path) // max(2 * len(self.names), look.line_length)
+        most = uncompressed_size(self.path) // max(2 * len(self.names), self._line_length)
         check_size(self.path, most, len(self.names))
         with self._reading():
-            _check_rows(self.path, look.delimiter, len(self.names))
-            if not look.has_rows:
-                return pa.table({name: pa.nulls(0) for name in self.names})
-            types = self._text_types()
-            with self._open(types, self.names, whole=True) as table:
-                found = table
-            times = {f.name for f in found.schema if _without_times(f.type) != f.type}
-            if times:
-                types |= dict.fromkeys(times, pa.string())
-                with self._open(types, self.names, whole=True) as table:
-                    found = table
-        notations = self._find_notations(found)
-        self._how = ", ".join(_describe_signs(found, notations))
-        return _as_numbers(found, notations)
+            _check_rows(self.path, self.delimiter, len(self.names))
+        if not self._has_rows:
+            return self._pa.table({name: self._pa.nulls(0) for name in self.names})
+        table = self._read_all(self._text)
+        types = {field.name: self._without_times(field.type) for field in table.schema}
+        if types != dict(zip(table.schema.names, table.schema.types, strict=True)):
+            texts = {name: kind for name, kind in types.items() if self._pa.types.is_string(kind)}
+            table = self._read_all(texts)
+        notations = self._find_notations(table)
+        self._how = ", ".join(_describe_signs(table, notations))
+        return _as_numbers(table, notations)
 
     @property
     def how(self) -> str:
         """The detected delimiter, decimal sign and header, for users."""
-        words = [f"delimiter {_WORDS[self._look.delimiter]}", *filter(None, [self._how])]
-        if not self._look.has_header:
+        words = [f"delimiter {_WORDS[self.delimiter]}", *filter(None, [self._how])]
+        if not self._lines_of_header:
             words.append(f"no header: columns are called {listed(self.names, 2)}")
         return ", ".join(words)
 
+    def _read_all(self, types: Mapping[str, Any]) -> Any:
+        """Return all rows as a pyarrow Table; types that are not given are inferred."""
+        with self._open(types, whole=True) as table:
+            return table
+
     @contextmanager
     def _open(
-        self, types: Mapping[str, Any], names: Sequence[str], *, whole: bool = False
+        self, types: Mapping[str, Any], names: Sequence[str] = (), *, whole: bool = False
     ) -> Iterator[Any]:
-        """Yield a pyarrow reader of some columns, or the whole table."""
+        """Yield a pyarrow reader of some columns, by default all, or the whole table."""
         source = self._pa.csv
-        stream = self._pa.input_stream(
-            str(self.path), compression="gzip" if is_gzipped(self.path) else None
-        )
-        with stream:
+        compression = "gzip" if is_gzipped(self.path) else None
+        with (
+            self._reading(),
+            self._pa.input_stream(str(self.path), compression=compression) as stream,
+        ):
             yield (source.read_csv if whole else source.open_csv)(
                 stream,
                 source.ReadOptions(
                     block_size=_BLOCK_BYTES,
-                    skip_rows=self._look.lines_of_header,
+                    skip_rows=self._lines_of_header,
                     column_names=list(self.names),
                 ),
-                source.ParseOptions(delimiter=self._look.delimiter, newlines_in_values=True),
+                source.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
                 source.ConvertOptions(
                     column_types=dict(types),
-                    include_columns=list(names),
+                    include_columns=list(names or self.names),
                     strings_can_be_null=True,
                     null_values=list(MISSING_VALUES),
                     true_values=["True", "TRUE", "true"],
@@ -233,7 +251,7 @@ class DelimitedFile:
     def _type_error(self, position: int, text: str) -> InvalidInputError:
         """Return the error for a cell that does not fit the type of the first rows."""
         with open_text(self.path) as file:
-            reader = csv.reader(file, delimiter=self._look.delimiter)
+            reader = csv.reader(file, delimiter=self.delimiter)
             lines = (reader.line_num for row in reader if row[position : position + 1] == [text])
             place = f"line {next(lines, '?')}"
         return InvalidInputError(
@@ -246,37 +264,8 @@ class DelimitedFile:
 # ---- delimiter and header ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Look:
-    """The dialect of a file, detected from its first rows.
-
-    Attributes
-    ----------
-    delimiter : str
-        The character between cells.
-    names : tuple of str
-        The names of the columns.
-    has_header, has_rows : bool
-        Whether the first line holds the names, and whether there are rows below it.
-    lines_of_header : int
-        The number of lines of the header; 0 without a header.
-    line_length : int
-        The length of the line below the first row.
-    codes : frozenset of str
-        Columns with codes such as 007, which are read as text.
-    """
-
-    delimiter: str
-    names: tuple[str, ...]
-    has_header: bool
-    has_rows: bool
-    lines_of_header: int
-    line_length: int
-    codes: frozenset[str] = frozenset()
-
-
-def _look(path: Path, known: Sequence[Sequence[str]]) -> _Look:
-    """Detect the dialect of a file."""
+def _split_rows(path: Path) -> tuple[str, list[list[str]]]:
+    """Return the delimiter of a file, and its first rows, or raise an error if there are none."""
     found = {}
     for delimiter in _DELIMITERS:
         # With a wrong delimiter a cell may be longer than the csv module allows.
@@ -287,30 +276,11 @@ def _look(path: Path, known: Sequence[Sequence[str]]) -> _Look:
             _invalid_csv(path, "a column name is too long, or a closing quote is missing")
         )
     delimiter = _delimiter(found)
-    rows = found[delimiter]
-    if not rows:
+    if not found[delimiter]:
         raise InvalidInputError(
             f"{path.name} must have column names in line 1. All its lines are blank."
         )
-    has_header = _has_header(rows, known)
-    names = _names(rows[0]) if has_header else _given_names(path, len(rows[0]), known)
-    refuse_duplicates(names, path)
-    lines_of_header, line_length = _measure_header(path, delimiter)
-    body = rows[has_header:]
-    codes = (
-        name
-        for name, cells in zip(names, zip(*body, strict=False), strict=False)
-        if any(_CODE.fullmatch(cell.strip()) for cell in cells)
-    )
-    return _Look(
-        delimiter,
-        tuple(names),
-        has_header,
-        len(body) > 0,
-        lines_of_header if has_header else 0,
-        line_length,
-        frozenset(codes),
-    )
+    return delimiter, found[delimiter]
 
 
 def _first_rows(path: Path, delimiter: str) -> list[list[str]]:
@@ -391,13 +361,6 @@ def _check_rows(path: Path, delimiter: str, n_columns: int) -> None:
 
 
 # ---- numbers -----------------------------------------------------------------------------------
-
-
-def _without_times(kind: Any) -> Any:
-    """Return a type, with text in place of times of day, which have no date."""
-    import pyarrow as pa
-
-    return pa.string() if pa.types.is_time(kind) else kind
 
 
 def _as_numbers(table: Any, notations: Mapping[str, str]) -> Any:

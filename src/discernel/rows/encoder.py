@@ -31,8 +31,8 @@ from discernel.rows.dates import (
     FORMATS,
     ISO,
     as_times,
-    date_format,
     date_parts,
+    matching_formats,
     odd_date,
     read_times,
 )
@@ -83,14 +83,9 @@ class EncodedColumn:
         """The spread of each encoded column; 1 for codes."""
         return [spread for _, _, spread in self.outputs]
 
-    def input_names(self, column: str) -> list[str]:
-        """Return the names of the columns that an exported model takes."""
-        return [column]
-
-    @property
-    def inputs(self) -> tuple[Any, ...]:
-        """The encodings of the columns that an exported model takes."""
-        return (self,)
+    def inputs(self, column: str) -> dict[str, Any]:
+        """Return the encodings of the columns that an exported model takes, by name."""
+        return {column: self}
 
     def input_cells(self, column: Column) -> dict[str, NDArray[Any]]:
         """Return the cells of the columns that an exported model takes, by name."""
@@ -241,26 +236,20 @@ class EncodedDates(EncodedColumn):
 
     @property
     def outputs(self) -> list[tuple[str, bool, float]]:
-        pairs = zip(self.input_names(""), self.numbers, strict=True)
         return [
             (part + ending, is_code, spread)
-            for part, each in pairs
+            for part, each in self.inputs("").items()
             for ending, is_code, spread in each.outputs
         ]
 
-    def input_names(self, column: str) -> list[str]:
-        """Return the names of the columns that an exported model takes: one per part."""
-        return [f"{column} ({part})" for part in self.parts]
-
-    @property
-    def inputs(self) -> tuple[EncodedNumbers, ...]:
-        """The encodings of the columns that an exported model takes."""
-        return self.numbers
+    def inputs(self, column: str) -> dict[str, Any]:
+        names = (f"{column} ({part})" for part in self.parts)
+        return dict(zip(names, self.numbers, strict=True))
 
     def input_cells(self, column: Column) -> dict[str, NDArray[Any]]:
         found = date_parts(read_times(column, self.format))
         cells = (found[part] for part in self.parts)
-        return dict(zip(self.input_names(column.name), cells, strict=True))
+        return dict(zip(self.inputs(column.name), cells, strict=True))
 
     def encode(self, column: Column, out: FloatArray) -> None:
         """Write the encoded columns to ``out``."""
@@ -335,7 +324,8 @@ def column_kind(column: Column) -> str:
     if column.declared:
         return "category"
     if column.kinds == {"text"}:
-        return date_format(column.texts) or "category"
+        formats = matching_formats(column.texts)
+        return formats[0] if len(formats) == 1 else "category"
     return "number" if column.kinds <= {"number"} else "other"
 
 

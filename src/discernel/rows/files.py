@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from discernel.exceptions import InvalidInputError
 from discernel.rows.chunks import Chunk, Place
-from discernel.rows.formats import file_ending, file_stamp, import_arrow
-from discernel.rows.reading import READERS, open_table
-from discernel.rows.sources import Layout, Source, chunk_size, refuse_absent
+from discernel.rows.formats import TEXT, file_ending, file_stamp, import_arrow
+from discernel.rows.reading import READERS
+from discernel.rows.sources import Layout, Source, chunk_size
 
 
 class FileSource(Source):
@@ -39,30 +40,30 @@ class FileSource(Source):
         self,
         paths: Sequence[Path],
         target: str | None = None,
-        *,
         weights: str | None = None,
         groups: str | None = None,
+        *,
         drop: Sequence[str] = (),
         chunk_rows: int | None = None,
     ) -> None:
         self.paths = list(paths)
         endings = {file_ending(path) for path in self.paths}
         readers = {READERS.get(ending) for ending in endings}
-        if len(readers) != 1 or None in readers:
+        reader = readers.pop()
+        if readers or reader is None:
             raise InvalidInputError(
                 "All files must be CSV or TSV (also .csv.gz and .tsv.gz), all Parquet, or all "
                 f"Arrow or Feather. Got {', '.join(sorted(endings))}."
             )
         self._stamps = {path: file_stamp(path) for path in self.paths}
         self._arrow = import_arrow()
-        self._files = [open_table(path) for path in self.paths]
-        schemas = [file.types for file in self._files]
-        taken = [name for name in (target, weights, groups) if name is not None]
-        refuse_absent([*taken, *drop], list(schemas[0]), str(self.paths[0]))
+        self._files = [reader(path) for path in self.paths]
+        schemas, labels = [file.types for file in self._files], (target, weights, groups)
+        layout = Layout.of_names(list(schemas[0]), labels, drop, str(self.paths[0]))
+        self._layout = replace(layout, drop=())  # these columns are not read
         agreed = self._common_types(schemas, (target, groups))
         self._types = {name: kind for name, kind in agreed.items() if name not in drop}
-        self.columns = [name for name in self._types if name not in taken]
-        self._layout = Layout(self.columns, len(self.columns), target, weights, groups=groups)
+        self.columns = self._layout.columns
         self.chunk_rows = chunk_size(len(self._types), chunk_rows)
         self.n_rows = _total(file.n_rows for file in self._files)
 
@@ -73,37 +74,34 @@ class FileSource(Source):
     ) -> dict[str, Any]:
         """Return a type for each column that fits all files, or raise an error that names a file.
 
-        Target and groups keep the types of the first file. Integers of other columns in text files
-        become floats, because later rows may have decimals.
+        Integers of text files become floats, because later rows may have decimals; not in columns
+        of labels.
         """
-        first = schemas[0]
-        agreed = dict(first)
-        if file_ending(self.paths[0]) in (".csv", ".tsv"):
-            numbers = [name for name in first if self._arrow.types.is_integer(first[name])]
-            agreed |= {name: self._arrow.float64() for name in numbers if name not in labels}
+        arrow, agreed = self._arrow, dict[str, Any]()
+        is_text = file_ending(self.paths[0]) in TEXT
         for path, schema in zip(self.paths, schemas, strict=True):
-            if missing := [name for name in first if name not in schema]:
+            if missing := [name for name in schemas[0] if name not in schema]:
                 raise InvalidInputError(
                     f"All files must have the same columns. {path} has no {missing[0]!r}, which "
                     f"{self.paths[0]} has. Add it, or leave the file out."
                 )
-            for name, known in agreed.items():
-                agreed[name] = self._common_type(name, known, schema[name], path)
+        for name, common in schemas[0].items():
+            kind = _kind(common, arrow)
+            for path, found in zip(self.paths, (schema[name] for schema in schemas), strict=True):
+                other = _kind(found, arrow)
+                if kind == "nothing" or other == "nothing":
+                    kind, common = (other, found) if kind == "nothing" else (kind, common)
+                elif kind != other:
+                    raise InvalidInputError(
+                        f"A column must hold the same kind of values in all files. {name!r} holds "
+                        f"{kind} in {self.paths[0]} and {other} in {path}. Convert one of them."
+                    )
+                elif found != common and kind in ("numbers", "dates"):
+                    common = arrow.float64() if kind == "numbers" else arrow.timestamp("ns")
+            if is_text and name not in labels and arrow.types.is_integer(common):
+                common = arrow.float64()
+            agreed[name] = common
         return agreed
-
-    def _common_type(self, name: str, known: Any, found: Any, path: Path) -> Any:
-        """Return a type that can hold the values of two types."""
-        kinds = [_kind(each, self._arrow) for each in (known, found)]
-        if "nothing" in kinds:
-            return found if kinds[0] == "nothing" else known
-        if kinds[0] != kinds[1]:
-            raise InvalidInputError(
-                f"A column must hold the same kind of values in all files. {name!r} holds "
-                f"{kinds[0]} in {self.paths[0]} and {kinds[1]} in {path}. Convert one of them."
-            )
-        if found == known or kinds[0] not in ("numbers", "dates"):
-            return known
-        return self._arrow.float64() if kinds[0] == "numbers" else self._arrow.timestamp("ns")
 
     # ---- rows --------------------------------------------------------------------------------
 
@@ -118,9 +116,8 @@ class FileSource(Source):
             self._check_unchanged(file.path)
             for table in file.parts(self._types, self.chunk_rows):
                 if table.num_rows:
-                    yield self._layout.chunk(
-                        table.to_pandas(), None, None, Place(str(file.path), part, first)
-                    )
+                    place = Place(str(file.path), part, first)
+                    yield self._layout.chunk(table.to_pandas(), self._layout.labels, place)
                 first += table.num_rows
             self._check_unchanged(file.path)
 

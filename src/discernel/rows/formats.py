@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import gzip
 import io
-import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
-import numpy as np
-from numpy.typing import NDArray
-
 from discernel.arrays import memory_limit
 from discernel.exceptions import InvalidInputError, missing_extra
 
 #: Extensions of text files, which may be compressed.
-_TEXT = (".csv", ".tsv")
+TEXT = (".csv", ".tsv")
 #: The formats that can be read, by file extension.
 FORMATS = {
     **{".csv": "CSV", ".tsv": "TSV", ".parquet": "Parquet"},
@@ -33,7 +29,7 @@ DAMAGED = (EOFError, OSError, zlib.error)
 
 def is_gzipped(path: Path) -> bool:
     """Whether the name of a file is that of a gzipped text file, such as ``rows.csv.gz``."""
-    return path.suffix.lower() == ".gz" and Path(path.stem).suffix.lower() in _TEXT
+    return path.suffix.lower() == ".gz" and Path(path.stem).suffix.lower() in TEXT
 
 
 def file_ending(path: Path) -> str:
@@ -148,20 +144,6 @@ def check_bytes(path: Path, n_bytes: int) -> None:
             f"{path.name} must fit into memory three times: about {_memory(3 * n_bytes)}. This "
             f"machine has {_memory(memory)}. Select fewer rows or columns."
         )
-
-
-def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """Return the arrays of an NPZ file by name, or raise an error if they cannot be read."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            check_bytes(path, sum(member.file_size for member in archive.infolist()))
-        with np.load(path, allow_pickle=False) as stored:
-            return dict(stored)
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise InvalidInputError(
-            f"{path.name} must be an NPZ file of numbers and text, without objects. Got: {error}. "
-            "Write it with numpy.savez(path, view_a=..., view_b=..., target=...)."
-        ) from error
 
 
 def _memory(n_bytes: float) -> str:

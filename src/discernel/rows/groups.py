@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.exceptions import InvalidInputError
-from discernel.kernels.columns import is_missing
+from discernel.kernels.columns import missing_cells
 
 
 def group_labels(groups: Any, n_samples: int) -> NDArray[Any]:
@@ -22,34 +22,25 @@ def group_labels(groups: Any, n_samples: int) -> NDArray[Any]:
     n_samples : int
         The number of rows.
     """
-    labels = np.asarray(groups) if hasattr(groups, "dtype") else _as_objects(groups)
+    try:
+        # NumPy would convert numbers beside text to text.
+        is_array = hasattr(groups, "dtype")
+        labels = np.asarray(groups) if is_array else np.fromiter(groups, dtype=object)
+    except TypeError as error:
+        raise InvalidInputError(
+            f"groups must be a list or an array with one label per row, or None. Got {groups!r}."
+        ) from error
     if labels.shape != (n_samples,):
         raise InvalidInputError(
             f"groups must have one label per row, here shape ({n_samples},). Got shape "
             f"{labels.shape}."
         )
-    if labels.dtype.kind == "O":
-        missing = np.array([is_missing(label) for label in labels.tolist()], dtype=bool)
-    else:
-        missing = np.isnat(labels) if labels.dtype.kind in "mM" else labels != labels
+    missing = missing_cells(labels)
     if missing.any():
         raise InvalidInputError(
             "groups must have a label for every row. Got a missing value for row "
             f"{int(missing.argmax())}. Give such rows labels of their own, or leave them out."
         )
-    return labels
-
-
-def _as_objects(groups: Any) -> NDArray[Any]:
-    """Return a list as an array of objects: NumPy would convert numbers beside text to text."""
-    try:
-        listed = list(groups)
-    except TypeError as error:
-        raise InvalidInputError(
-            f"groups must be a list or an array with one label per row, or None. Got {groups!r}."
-        ) from error
-    labels = np.empty(len(listed), dtype=object)
-    labels[:] = listed
     return labels
 
 

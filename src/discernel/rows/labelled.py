@@ -10,7 +10,6 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -18,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.exceptions import InvalidInputError
+from discernel.exceptions import InvalidInputError, did_you_mean
 from discernel.rows.columns import (
     NUMBER,
     TableSchema,
@@ -144,39 +143,30 @@ def open_file(
     """
     path = Path(path)
     stamp, path = check_file(path), path.resolve()
-    if digest is not None and digest != _digest(str(path), stamp):
+    if digest is not None and digest != _digest(path, stamp):
         raise InvalidInputError(
             f"{path.name} must not change during a run. Its content has changed. Start the "
             "comparison again; results for the old content are kept separately."
         )
-    return _open(
-        str(path),
-        stamp,
-        target,
-        name or file_stem(path),
-        tuple(drop),
-        tuple(categorical),
-        tuple(numeric),
-        groups,
-        task,
-    )
+    asked = (tuple(each) for each in (drop, categorical, numeric))
+    return _open(path, stamp, target, name or file_stem(path), *asked, groups, task)
 
 
 def digest(path: str | Path) -> str:
     """Return a digest of the content of a file."""
     stamp = check_file(Path(path))
-    return _digest(str(Path(path).resolve()), stamp)
+    return _digest(Path(path).resolve(), stamp)
 
 
 @lru_cache(maxsize=8)
-def _digest(path: str, stamp: tuple[int, int]) -> str:
-    with Path(path).open("rb") as file:
+def _digest(path: Path, stamp: tuple[int, int]) -> str:
+    with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
 @lru_cache(maxsize=2)  # each run of a comparison opens its file again
 def _open(
-    path: str,
+    path: Path,
     stamp: tuple[int, int],
     target: str | None,
     name: str,
@@ -186,42 +176,42 @@ def _open(
     groups: str | None,
     task: Task,
 ) -> OpenedFile:
-    where = Path(path).name
     labels = (target, f"column {target}") if target is not None else _SPELLED_TARGETS
     named = () if groups is None else (groups,)
-    read = read_table(Path(path), (*categorical, *labels, *named))
+    read = read_table(path, (*categorical, *labels, *named))
     table = read.frame
     if not len(table):
-        raise InvalidInputError(f"{where} must have rows below the header. Got none.")
-    target = find_target(list(table.columns), target, where)
-    check_names(table, (*drop, *categorical, *numeric, *named), target, where)
-    table, y, notes = rows_with_labels(table, target, where, task)
+        raise InvalidInputError(f"{path.name} must have rows below the header. Got none.")
+    target = find_target(list(table.columns), target, path.name)
+    check_names(table, (*drop, *categorical, *numeric, *named), target, path.name)
+    table, y, notes = rows_with_labels(table, target, path.name, task)
     became = dict.fromkeys(drop, "left out: dropped") | {target: target_use(y)}
     became |= dict.fromkeys(named, "the groups")
-    together = None if groups is None else group_labels(np.asarray(table[groups]), len(table))
-    found = detect_columns(table.drop(columns=list(became)), categorical, numeric, where)
-    kept = found.schema.columns
+    features, schema, uses, found, identifiers = detect_columns(
+        table.drop(columns=list(became)), categorical, numeric, path.name
+    )
+    became |= uses
+    kept = schema.columns
     n_kept = {view: len(set(columns) & set(kept)) for view, columns in read.views.items()}
     n_kept = {view: n for view, n in n_kept.items() if n}
     y.setflags(write=False)
     dataset = Dataset(
         name=name,
-        X=found.features,
+        X=features,
         y=y,
         feature_names=kept,
         description=f"{len(y):,} rows, {len(kept):,} columns, {describe_target(y)}",
-        source=f"file {where}",
+        source=f"file {path.name}",
         views=view_slices(n_kept) if len(n_kept) > 1 else {},
     )
-    became |= found.columns
     return OpenedFile(
         dataset,
-        found.schema,
+        schema,
         target,
-        (f"{read.how}; {found.summary}", *notes, *found.notes),
+        (f"{read.how}; {found[0]}", *notes, *found[1:]),
         {column: became[column] for column in read.frame.columns},
-        found.identifiers,
-        together,
+        identifiers,
+        None if groups is None else group_labels(np.asarray(table[groups]), len(table)),
     )
 
 
@@ -276,11 +266,7 @@ def find_target(columns: Sequence[str], target: str | None, where: str) -> str:
 
 def _suggest(name: str, columns: Sequence[str]) -> str:
     """Return a sentence with similar column names, or with the existing ones."""
-    lower = {str(column).lower(): column for column in columns}
-    close = [lower[found] for found in get_close_matches(name.lower(), list(lower), n=3)]
-    if close:
-        return f" Did you mean {' or '.join(map(repr, close))}?"
-    return f" There are {listed(columns, 8)}."
+    return did_you_mean(name, columns) or f" There are {listed(columns, 8)}."
 
 
 def check_names(table: Any, names: Iterable[str], target: str, where: str) -> None:
@@ -376,7 +362,8 @@ def find_task(values: NDArray[Any]) -> Literal["classes", "numbers"]:
     different = set(values)
     if not are_numbers(different):
         return "classes"
-    most = max(20, len(values) // 3) if _are_whole(different) else MAX_FRACTIONS
+    has_decimals = any("." in text for text in different)
+    most = MAX_FRACTIONS if has_decimals else max(20, len(values) // 3)
     return "numbers" if len(different) > most else "classes"
 
 
@@ -388,10 +375,6 @@ def are_numbers(texts: Iterable[str]) -> bool:
 def _most_classes(n_rows: int) -> int:
     """Return the largest number of classes of so many rows."""
     return max(20, n_rows // 2)
-
-
-def _are_whole(texts: Iterable[str]) -> bool:
-    return not any("." in text for text in texts)
 
 
 def plain_decimals(texts: NDArray[Any]) -> NDArray[Any]:
@@ -441,7 +424,7 @@ def _classes(texts: NDArray[Any], target: str, where: str) -> NDArray[Any]:
             f"The target must hold classes. Column {target!r} of {where} holds {len(values)} "
             f"distinct {what} in {len(texts)} rows. {advice}"
         )
-    whole = numeric and _are_whole(values)
+    whole = numeric and not any("." in text for text in values)
     if whole and all(-(2**63) <= int(text) < 2**63 for text in values):
         return np.array([int(text) for text in texts], dtype=np.int64)
     return texts.astype(str)

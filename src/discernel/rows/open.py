@@ -12,11 +12,10 @@ import numpy as np
 
 from discernel.arrays import convert_rows, is_dask, is_frame, is_sparse
 from discernel.exceptions import InvalidInputError
-from discernel.rows.chunks import column_name
 from discernel.rows.files import FileSource
 from discernel.rows.formats import ENDINGS, file_ending
 from discernel.rows.reading import read_table
-from discernel.rows.sources import ArraySource, ChunkSource, Source, split_frame
+from discernel.rows.sources import ArraySource, ChunkSource, Source
 
 
 def open_rows(
@@ -79,7 +78,7 @@ def open_rows(
     if isinstance(rows, Source):
         return rows
     if given := _as_paths(rows):
-        return _open_files(find_files(given), target, weights, groups, drop, chunk_rows)
+        return _open_files(find_files(given), (target, weights, groups), drop, chunk_rows)
     if is_dask(rows):
         from discernel.rows.dask import DaskSource
 
@@ -87,10 +86,9 @@ def open_rows(
     rows = convert_rows(rows)
     if callable(rows) or (isinstance(rows, (list, tuple, Iterator)) and _are_chunks(rows, target)):
         return ChunkSource(rows, target, weights, drop, groups)
-    if is_frame(rows):
-        return _open_frame(rows, target, weights, groups, drop, chunk_rows)
-    X = rows if is_sparse(rows) else np.asanyarray(rows)  # np.memmap stays what it is
-    return ArraySource(X, target, weights, groups, chunk_rows=chunk_rows)
+    # np.memmap stays what it is
+    X = rows if is_frame(rows) or is_sparse(rows) else np.asanyarray(rows)
+    return ArraySource(X, target, weights, groups, drop=drop, chunk_rows=chunk_rows)
 
 
 def _as_paths(rows: Any) -> list[str]:
@@ -104,8 +102,7 @@ def _are_chunks(rows: Any, target: Any) -> bool:
     """Whether a list holds chunks, rather than rows as lists of numbers."""
     if isinstance(rows, Iterator):
         return True
-    labelled = column_name(target) is target  # None, or the name of a column
-    return labelled and all(map(_is_chunk, rows))
+    return (target is None or isinstance(target, str)) and all(map(_is_chunk, rows))
 
 
 def _is_chunk(given: Any) -> bool:
@@ -116,48 +113,30 @@ def _is_chunk(given: Any) -> bool:
     return isinstance(given, (np.ndarray, tuple)) and np.ndim(X) == 2
 
 
-def _open_frame(
-    X: Any, target: Any, weights: Any, groups: Any, drop: Sequence[str], chunk_rows: int | None
-) -> Source:
-    given = target, weights, groups
-    names = [column_name(each) for each in given]
-    rest, *own = split_frame(X, names[0], names[1], drop, "X", names[2])
-    found = zip(given, names, own, strict=True)
-    columns = (each if name is None else column for each, name, column in found)
-    return ArraySource(rest, *columns, chunk_rows=chunk_rows)
-
-
 def _open_files(
-    paths: list[Path],
-    target: Any,
-    weights: Any,
-    groups: Any,
-    drop: Sequence[str],
-    chunk_rows: int | None,
+    paths: list[Path], labels: Sequence[Any], drop: Sequence[str], chunk_rows: int | None
 ) -> Source:
+    """Open files; the labels are y, weights and groups, as for `open_rows`."""
     if paths[0].suffix.lower() == ".npy":
         if len(paths) > 1:
             raise InvalidInputError(
                 f"Only one .npy file can be opened at a time. Got {len(paths)}. Pass a list of "
                 "arrays instead, each np.load(path, mmap_mode='r')."
             )
-        arrays = (_load_array(each) for each in (target, weights, groups))
-        X = np.load(paths[0], mmap_mode="r")
-        return ArraySource(X, *arrays, chunk_rows=chunk_rows, name=str(paths[0]))
+        X, *arrays = (
+            np.load(each[0], mmap_mode="r") if (each := _as_paths(given)) else given
+            for given in (paths[0], *labels)
+        )
+        return ArraySource(X, *arrays, drop=drop, chunk_rows=chunk_rows, name=str(paths[0]))
     if file_ending(paths[0]) == ".npz" and len(paths) == 1:
-        return _open_frame(read_table(paths[0]).frame, target, weights, groups, drop, chunk_rows)
-    for what, given in (("target", target), ("weights", weights), ("groups", groups)):
-        if column_name(given) is not given:
+        frame = read_table(paths[0]).frame
+        return ArraySource(frame, *labels, drop=drop, chunk_rows=chunk_rows)
+    for what, given in zip(("target", "weights", "groups"), labels, strict=True):
+        if not (given is None or isinstance(given, str)):
             raise InvalidInputError(
                 f"For files, {what} must be the name of a column. Got {type(given).__name__}."
             )
-    options: dict[str, Any] = {"weights": weights, "groups": groups}
-    return FileSource(paths, target, **options, drop=drop, chunk_rows=chunk_rows)
-
-
-def _load_array(given: Any) -> Any:
-    """Return labels, weights or groups; an .npy file with them is memory-mapped."""
-    return np.load(paths[0], mmap_mode="r") if (paths := _as_paths(given)) else given
+    return FileSource(paths, *labels, drop=drop, chunk_rows=chunk_rows)
 
 
 def find_files(given: Sequence[str]) -> list[Path]:

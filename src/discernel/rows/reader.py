@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array
-from sklearn.utils.validation import _get_feature_names, _num_features
+from sklearn.utils.validation import _check_feature_names, _get_feature_names, _num_features
 
 from discernel.arrays import FloatArray, is_frame, is_sparse, on_host
-from discernel.exceptions import InvalidInputError, caller_stacklevel
+from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.base import refuse_sparse
 from discernel.kernels.columns import AUTO_TAKES_TABLES, Table, is_mixed
@@ -115,7 +114,10 @@ class RowReader:
         X = on_host(X)
         if self.present is not None:
             X = self._select_present(X, *self.present)
-        if (encoder := self._encoder_for(X)) is not None:
+        encoder = self.encoder
+        if encoder is None and self.medians is not None and not is_plain(X):
+            encoder = TableEncoder.filling(self.medians)
+        if encoder is not None:
             X = as_table(X)
             self.check_columns(X)
             return encoder.encode(X)
@@ -158,12 +160,6 @@ class RowReader:
             check_kernels_take(self.kernels, rows)
         return rows
 
-    def _encoder_for(self, X: Any) -> TableEncoder | None:
-        """Return the encoder of new rows; None if they are numbers."""
-        if self.encoder is not None or self.medians is None or is_plain(X):
-            return self.encoder
-        return TableEncoder.filling(self.medians)
-
     def _select_present(self, X: Any, present: NDArray[np.intp], n_given: int) -> Any:
         """Return the columns of precomputed kernels for training rows with positive weight."""
         if np.ndim(X) < 2 or np.shape(X)[1] != n_given:
@@ -197,29 +193,11 @@ class RowReader:
 
     def _check_names(self, X: Any) -> None:
         """Check column names that are text, with the messages of scikit-learn."""
-        names, given = self.names, _get_feature_names(X)
-        if names is None and given is None:
-            return
-        if names is None or given is None:
-            found = "has" if names is None else "does not have valid"
-            fitted = "without" if names is None else "with"
-            warnings.warn(
-                f"X {found} feature names, but {self.estimator} was fitted {fitted} feature names",
-                UserWarning,
-                stacklevel=caller_stacklevel(),
-            )
-            return
-        if len(names) == len(given) and (names == given).all():
-            return
-        said = "The feature names should match those that were passed during fit.\n"
-        unexpected, missing = sorted(set(given) - set(names)), sorted(set(names) - set(given))
-        if unexpected:
-            said += "Feature names unseen at fit time:\n" + _listed(unexpected)
-        if missing:
-            said += "Feature names seen at fit time, yet now missing:\n" + _listed(missing)
-        if not missing and not unexpected:
-            said += "Feature names must be in the same order as they were in fit.\n"
-        raise InvalidInputError(said)
+        known = {} if self.names is None else {"feature_names_in_": self.names}
+        try:  # of a class that has the estimator's name, for the messages
+            _check_feature_names(type(self.estimator, (), known)(), X, reset=False)
+        except ValueError as error:
+            raise InvalidInputError(str(error)) from None
 
 
 def refuse_views(X: Any, y: Any = None) -> None:
@@ -410,8 +388,3 @@ def _count_columns(X: Any) -> int | None:
         return int(_num_features(X))
     except TypeError:  # objects without columns
         return None
-
-
-def _listed(names: list[str]) -> str:
-    shown = "".join(f"- {name}\n" for name in names[:5])
-    return shown + ("- ...\n" if len(names) > 5 else "")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+import zipfile
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -21,39 +22,10 @@ from discernel.rows.formats import (
     file_ending,
     import_arrow,
     import_pandas,
-    load_arrays,
     numbered_columns,
     refuse_duplicates,
     view_slices,
 )
-
-
-class TableFile(Protocol):
-    """An open file with a table: the types of its columns, and its rows, whole or in chunks."""
-
-    path: Path
-
-    @property
-    def types(self) -> dict[str, Any]:
-        """The pyarrow type of each column; for CSV, inferred from the first rows."""
-
-    @property
-    def n_rows(self) -> int | None:
-        """The number of rows; None if unknown."""
-
-    @property
-    def estimated_n_rows(self) -> int | None:
-        """An estimate of the number of rows; None if unknown."""
-
-    @property
-    def how(self) -> str:
-        """The detected format of a text file, for users; empty for other files."""
-
-    def parts(self, types: Mapping[str, Any], n_rows: int) -> Iterator[Any]:
-        """Yield tables of at most ``n_rows`` rows, with the columns of ``types``."""
-
-    def read(self) -> Any:
-        """Return all rows as a pyarrow Table."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,27 +45,6 @@ class ReadTable:
     frame: Any
     how: str
     views: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-
-def open_table(
-    path: Path,
-    as_text: Collection[str] = (),
-    known: Sequence[Sequence[str]] = (),
-) -> TableFile:
-    """Open a CSV, TSV, Parquet, Arrow or Feather file, by its extension.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    as_text : collection of str
-        Columns to read as text; see `read_table`.
-    known : sequence of sequence of str
-        Lists of column names; see `read_table`.
-    """
-    if file_ending(path) in (".csv", ".tsv"):
-        return DelimitedFile(path, as_text, known)
-    return READERS[file_ending(path)](path)
 
 
 def read_table(
@@ -117,7 +68,8 @@ def read_table(
     check_file(path)
     if file_ending(path) == ".npz":
         return _read_npz(path)
-    file = open_table(path, as_text, known)
+    reader = READERS[file_ending(path)]
+    file = reader(path, as_text, known) if reader is DelimitedFile else reader(path)
     table, pa = file.read(), import_arrow()
     frame = table.to_pandas().reset_index(drop=True)
     for column in table.schema:
@@ -226,8 +178,12 @@ class ArrowFile:
         return table.select(list(self.types))
 
 
-#: The classes that read files, by file extension.
-READERS: dict[str, Callable[[Path], TableFile]] = {
+#: The classes that read files. ``types`` are the pyarrow types of the columns, ``n_rows`` and
+#: ``estimated_n_rows`` are None if unknown, and ``how`` is the detected format of a text file.
+#: ``parts`` yields tables of at most so many rows, and ``read`` returns all rows.
+TableFile: TypeAlias = DelimitedFile | ParquetFile | ArrowFile
+#: These classes by file extension.
+READERS: dict[str, type[TableFile]] = {
     **{".csv": DelimitedFile, ".tsv": DelimitedFile, ".parquet": ParquetFile},
     **{".arrow": ArrowFile, ".feather": ArrowFile},
 }
@@ -238,7 +194,16 @@ READERS: dict[str, Callable[[Path], TableFile]] = {
 
 def _read_npz(path: Path) -> ReadTable:
     pd = import_pandas()
-    arrays = load_arrays(path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            check_bytes(path, sum(member.file_size for member in archive.infolist()))
+        with np.load(path, allow_pickle=False) as stored:
+            arrays = dict(stored)
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise InvalidInputError(
+            f"{path.name} must be an NPZ file of numbers and text, without objects. Got: {error}. "
+            "Write it with numpy.savez(path, view_a=..., view_b=..., target=...)."
+        ) from error
     views = {name: array for name, array in arrays.items() if array.ndim == 2}
     _check_arrays(path, arrays, views)
     sizes = {view: array.shape[1] for view, array in views.items()}

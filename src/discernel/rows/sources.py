@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discernel.arrays import convert_rows, is_dask, is_frame, is_sparse, memory_limit, n_rows
 from discernel.exceptions import InvalidInputError, check_count
 from discernel.progress.deadline import is_late
-from discernel.rows.chunks import (
-    Chunk,
-    Place,
-    Reduction,
-    Report,
-    as_labels,
-    as_weights,
-    check_lengths,
-    take_rows,
-)
+from discernel.rows.chunks import Chunk, Place, Reduction, Report
 from discernel.rows.formats import listed
-from discernel.rows.groups import group_labels
 
 State = TypeVar("State")
 Result = TypeVar("Result")
@@ -139,12 +128,14 @@ class ArraySource(Source):
     ----------
     X : array, sparse matrix or dataframe of shape (n_samples, n_features)
         The rows. Rows of a memory-mapped array are read when needed.
-    y : array-like of shape (n_samples,), optional
-        The labels.
-    weights : array-like of shape (n_samples,), optional
-        The sample weights.
-    groups : array-like of shape (n_samples,), optional
-        The labels of groups of rows.
+    y : str or array-like of shape (n_samples,), optional
+        The labels, or the column of a dataframe that holds them.
+    weights : str or array-like of shape (n_samples,), optional
+        The sample weights, in the same forms.
+    groups : str or array-like of shape (n_samples,), optional
+        The labels of groups of rows, in the same forms.
+    drop : sequence of str, optional
+        Columns of a dataframe to leave out.
     chunk_rows : int, optional
         The number of rows per chunk.
     name : str
@@ -158,32 +149,24 @@ class ArraySource(Source):
         weights: Any = None,
         groups: Any = None,
         *,
+        drop: Sequence[str] = (),
         chunk_rows: int | None = None,
         name: str = "X",
     ) -> None:
-        self.columns = Layout.of(X).columns
-        self.X = X.tocsr() if is_sparse(X) else X
-        self.y = None if y is None else as_labels(y)
-        self.weights = None if weights is None else as_weights(weights, name)
-        self.n_rows, self.name = n_rows(X), name
-        check_lengths(X, self.y, self.weights, name)
-        self.groups = None if groups is None else group_labels(groups, self.n_rows)
-        self.chunk_rows = chunk_size(_numbers_per_row(self.X), chunk_rows)
+        layout = Layout.of(X, (y, weights, groups), drop, name)
+        X = X.tocsr() if is_sparse(X) else X
+        self.rows = layout.chunk(X, (y, weights, groups), Place(name))
+        self.columns, self.n_rows = layout.columns, self.rows.n_rows
+        self.chunk_rows = chunk_size(_numbers_per_row(self.rows.X), chunk_rows)
 
     def chunks(self) -> Iterator[Chunk]:
-        for first in range(0, n_rows(self.X), self.chunk_rows):
-            part = slice(first, first + self.chunk_rows)
-            rows = take_rows(self.X, part)
-            yield Chunk.of(
-                np.array(rows) if isinstance(rows, np.memmap) else rows,
-                None if self.y is None else self.y[part],
-                None if self.weights is None else self.weights[part],
-                Place(self.name, 0, first),
-                None if self.groups is None else self.groups[part],
-            )
+        for first in range(0, self.rows.n_rows, self.chunk_rows):
+            chunk = self.rows.part(slice(first, first + self.chunk_rows))
+            X = np.array(chunk.X) if isinstance(chunk.X, np.memmap) else chunk.X
+            yield replace(chunk, X=X, place=replace(chunk.place, first=first))
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name}, {self.n_rows} rows)"
+        return f"{type(self).__name__}({self.rows.place.name}, {self.n_rows} rows)"
 
 
 def _numbers_per_row(X: Any) -> int:
@@ -227,23 +210,21 @@ class ChunkSource(Source):
                 "after the first. Pass a list, or a function without arguments that returns an "
                 "iterator; or call partial_fit with each chunk."
             )
-        self._given, self._names = chunks, (target, weights, drop, groups)
+        self._given, self._names = chunks, ((target, weights, groups), drop)
 
     def chunks(self) -> Iterator[Chunk]:
-        given: Iterable[Any] = self._given() if callable(self._given) else self._given
         layout = None
-        for number, one in enumerate(given):
-            parts = one if isinstance(one, tuple) else (one,)
-            X, y, weights, groups = (*parts, None, None, None)[:4]
+        for number, one in enumerate(self._given() if callable(self._given) else self._given):
+            X, *given = one if isinstance(one, tuple) else (one,)
             X = convert_rows(X)
             X = X if is_frame(X) or is_sparse(X) else np.asarray(X)
             place = Place(f"chunk {number}", number)
             if n_rows(X) == 0:
                 continue
             if layout is None:
-                layout = Layout.of(X, *self._names, where=place.name)
+                layout = Layout.of(X, *self._names, place.name)
                 self.columns = layout.columns
-            yield layout.chunk(X, y, weights, place, groups)
+            yield layout.chunk(X, (*given, None, None, None)[:3], place)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({type(self._given).__name__})"
@@ -262,150 +243,118 @@ class Layout:
         The names of the columns of X; None for arrays.
     n_columns : int
         The number of columns of X.
-    target, weights : str or None
-        The columns with the labels and the sample weights.
+    labels : tuple of str or None
+        The columns with y, the sample weights and the labels of groups; None where these are
+        arrays beside X, or absent.
     drop : tuple of str
         Columns to leave out.
-    groups : str or None
-        The column with the labels of groups.
     """
 
     columns: list[str] | None
     n_columns: int
-    target: str | None = None
-    weights: str | None = None
+    labels: tuple[str | None, ...] = (None, None, None)
     drop: tuple[str, ...] = ()
-    groups: str | None = None
 
     @classmethod
-    def of(
-        cls,
-        X: Any,
-        target: str | None = None,
-        weights: str | None = None,
-        drop: Sequence[str] = (),
-        groups: str | None = None,
-        where: str = "X",
-    ) -> Layout:
+    def of(cls, X: Any, given: Sequence[Any], drop: Sequence[str] = (), where: str = "X") -> Layout:
         """Return the layout of a chunk, or raise an error if the named columns do not exist.
 
         Parameters
         ----------
         X : array, sparse matrix or dataframe
             The first chunk; for a Dask dataframe, its ``_meta``.
-        target, weights : str or None
-            The columns with the labels and the sample weights.
+        given : sequence of three objects
+            y, weights and groups. Text is the name of a column of X.
         drop : sequence of str
             Columns to leave out.
-        groups : str or None
-            The column with the labels of groups.
         where : str
             The name of the rows, for error messages.
         """
         if is_frame(X):
-            rest = split_frame(X, target, weights, drop, where, groups)[0]
-            names = [str(name) for name in rest.columns]
-            return cls(names, len(names), target, weights, tuple(drop), groups)
+            return cls.of_names(list(X.columns), given, drop, where)
         if len(X.shape) != 2:
             raise InvalidInputError(f"Rows must be a two-dimensional table. Got shape {X.shape}.")
-        if named := [name for name in (target, weights, groups, *drop) if name is not None]:
+        layout = cls(None, int(X.shape[1]), _named(given), tuple(drop))
+        if layout._taken:
             raise InvalidInputError(
-                f"Arrays have no column names. Got the column {named[0]!r}. Pass dataframes, or "
-                "pass y, the weights and the groups as arrays."
+                f"Arrays have no column names. Got the column {layout._taken[0]!r}. Pass "
+                "dataframes, or pass y, the weights and the groups as arrays."
             )
-        return cls(None, int(X.shape[1]))
+        return layout
 
-    def chunk(self, X: Any, y: Any, weights: Any, place: Place, groups: Any = None) -> Chunk:
+    @classmethod
+    def of_names(
+        cls, names: Sequence[Any], given: Sequence[Any], drop: Sequence[str], where: str
+    ) -> Layout:
+        """Return the layout of dataframes with these columns; other parameters as for `of`."""
+        layout = cls([], 0, _named(given), tuple(drop))
+        columns = [str(name) for name in layout._features(names, where)]
+        return replace(layout, columns=columns, n_columns=len(columns))
+
+    @property
+    def _taken(self) -> list[str]:
+        """The named columns that are no features."""
+        return [name for name in (*self.labels, *self.drop) if name is not None]
+
+    def _features(self, names: Sequence[Any], where: str) -> list[Any]:
+        """Return the names of the features, or raise an error if a named column does not exist."""
+        for name in self._taken:
+            if name not in names:
+                raise InvalidInputError(
+                    f"The column {name!r} must be in every chunk. {where} has {listed(names, 8)}."
+                )
+        return [name for name in names if name not in self._taken]
+
+    def chunk(self, X: Any, given: Sequence[Any], place: Place) -> Chunk:
         """Return a chunk with the columns in this order, or raise an error that names its origin.
 
         Parameters
         ----------
         X : array, sparse matrix or dataframe
             The rows, including the columns with labels and weights if these are columns.
-        y, weights : array-like of shape (n_rows,), or None
-            Labels and sample weights that are not columns of X.
+        given : sequence of three objects
+            y, weights and groups: arrays, None, or the names of columns of X.
         place : Place
             The origin of the rows.
-        groups : array-like of shape (n_rows,), optional
-            Labels of groups that are not a column of X.
         """
+        given = [None if isinstance(each, str) else each for each in given]
         if self.columns is not None:
-            X, *own = split_frame(X, self.target, self.weights, self.drop, place.name, self.groups)
-            given = zip((y, weights, groups), own, strict=True)
-            y, weights, groups = (column if each is None else each for each, column in given)
-            found = {str(name): name for name in X.columns}
-            self._refuse_other_columns(list(found), place.name)
-            if list(found) != self.columns:
-                X = X[[found[name] for name in self.columns]]
+            X, given = self._split(X, given, place.name)
         elif X.shape[1:] != (self.n_columns,):
             raise InvalidInputError(
                 f"All chunks must have the same number of columns. Got {self.n_columns} in the "
                 f"first, and shape {X.shape} in {place.name}."
             )
+        y, weights, groups = given
         return Chunk.of(X, y, weights, place, groups)
 
-    def _refuse_other_columns(self, names: list[str], where: str) -> None:
-        """Raise an error if a chunk has other columns than the first chunk."""
-        expected = self.columns or []
-        missing = [name for name in expected if name not in names]
-        strange = [name for name in names if name not in expected]
+    def _split(self, X: Any, given: Sequence[Any], where: str) -> tuple[Any, list[Any]]:
+        """Return the features of a dataframe, and its columns of y, weights and groups."""
+        if not is_frame(X):
+            raise InvalidInputError(
+                "Chunks must be dataframes if columns are selected by name. Got "
+                f"{type(X).__name__} in {where}."
+            )
+        names, expected = list(X.columns), self.columns or []
+        features = self._features(names, where)
+        given = [
+            np.asarray(X[name]) if each is None and name is not None else each
+            for each, name in zip(given, self.labels, strict=True)
+        ]
+        found = {str(name): name for name in features}
+        missing = [name for name in expected if name not in found]
+        strange = [name for name in found if name not in expected]
         if missing or strange:
             wrong = f"no {missing[0]!r}" if missing else f"{strange[0]!r}, unlike the first chunk"
             raise InvalidInputError(
                 f"All chunks must have the same columns. {where} has {wrong}. Add or drop the "
                 "column, or leave the chunk out."
             )
+        if list(map(str, names)) != expected:
+            X = X[[found[name] for name in expected]]
+        return X, given
 
 
-def split_frame(
-    frame: Any,
-    target: str | None,
-    weights: str | None,
-    drop: Sequence[str],
-    where: str,
-    groups: str | None = None,
-) -> tuple[Any, NDArray[Any] | None, Any, Any]:
-    """Split a dataframe into features, labels, sample weights and labels of groups.
-
-    Parameters
-    ----------
-    frame : dataframe
-        The rows.
-    target, weights : str or None
-        The columns with the labels and the sample weights.
-    drop : sequence of str
-        Columns to leave out.
-    where : str
-        The name of the rows, for error messages.
-    groups : str or None
-        The column with the labels of groups.
-    """
-    if not is_frame(frame):
-        raise InvalidInputError(
-            "Chunks must be dataframes if columns are selected by name. Got "
-            f"{type(frame).__name__} in {where}."
-        )
-    names = list(frame.columns)
-    taken = [name for name in (target, weights, groups, *drop) if name is not None]
-    refuse_absent(taken, names, where)
-    own = (None if name is None else np.asarray(frame[name]) for name in (target, weights, groups))
-    return frame[[name for name in names if name not in taken]], *own
-
-
-def refuse_absent(wanted: Sequence[str], names: list[Any], where: str) -> None:
-    """Raise an error if a column that the user named does not exist.
-
-    Parameters
-    ----------
-    wanted : sequence of str
-        Columns that the user named.
-    names : list
-        The columns of the rows.
-    where : str
-        The name of the rows, for error messages.
-    """
-    for name in wanted:
-        if name not in names:
-            raise InvalidInputError(
-                f"The column {name!r} must be in every chunk. {where} has {listed(names, 8)}."
-            )
+def _named(given: Sequence[Any]) -> tuple[str | None, ...]:
+    """Return the names of columns; None in place of arrays."""
+    return tuple(each if isinstance(each, str) else None for each in given)

@@ -29,6 +29,7 @@ from discernel.kernels.columns import (
     column_cells,
     column_indices,
     is_missing,
+    missing_cells,
     take_columns,
 )
 from discernel.rows.formats import import_pandas, view_slices
@@ -97,9 +98,13 @@ def join_views(views: Any) -> JoinedViews:
             + ", ".join(f"{n} rows in {name!r}" for name, n in sizes.items())
             + ". If a row lacks a view, set the cells of the view to NaN or None."
         )
-    if all(_is_numeric_array(view) for view in named.values()):
-        return _joined_arrays(named)
-    return _joined_frames(named)
+    if any(is_frame(view) or view.dtype.kind not in "fiub" for view in named.values()):
+        return _joined_frames(named)
+    parts = [view if view.ndim == 2 else view[:, None] for view in named.values()]
+    columns = view_slices({name: part.shape[1] for name, part in zip(named, parts, strict=True)})
+    if any(is_sparse(part) for part in parts):
+        return JoinedViews(sp.hstack(parts, format="csr"), columns)
+    return JoinedViews(np.hstack(parts).astype(np.float64), columns)
 
 
 def _as_view(name: str, view: Any) -> Any:
@@ -172,31 +177,19 @@ def _as_array(cells: list[Any]) -> NDArray[Any]:
     return np.fromiter(cells, dtype=object, count=len(cells))
 
 
-def _is_numeric_array(view: Any) -> bool:
-    return not is_frame(view) and view.dtype.kind in "fiub"
-
-
-def _joined_arrays(named: dict[str, Any]) -> JoinedViews:
-    parts = [view if view.ndim == 2 else view[:, None] for view in named.values()]
-    columns = view_slices({name: part.shape[1] for name, part in zip(named, parts, strict=True)})
-    if any(is_sparse(part) for part in parts):
-        return JoinedViews(sp.hstack(parts, format="csr"), columns)
-    return JoinedViews(np.hstack(parts).astype(np.float64), columns)
-
-
 def _joined_frames(named: dict[str, Any]) -> JoinedViews:
     pd = import_pandas("Views that are not all arrays of numbers need pandas")
-    indices = {name: _pandas_index(view) for name, view in named.items()}
-    indices = {name: index for name, index in indices.items() if index is not None}
-    first = next(iter(indices), None)
-    for name, index in indices.items():
-        if not index.equals(indices[first or name]):
+    index, first = None, ""
+    for name, view in named.items():
+        own = _pandas_index(view)
+        if index is None:
+            index, first = own, name
+        elif own is not None and not own.equals(index):
             raise InvalidInputError(
                 f"Views that are dataframes must have the same index. The indices of {first!r} and "
                 f"{name!r} differ. Sort the rows with view.reindex(...), or drop the index if rows "
                 "are joined by position: view.reset_index(drop=True)."
             )
-    index = None if first is None else indices[first]
     cells: dict[str, Any] = {}
     columns: dict[str, list[str]] = {}
     for name, view in named.items():
@@ -304,11 +297,9 @@ def _kernels_of(source: str, columns: Any, given: Any, table: Any) -> dict[str, 
 def _has_missing(table: Any, columns: Any) -> bool:
     """Whether cells in some columns of a table are missing."""
     taken = take_columns(table, column_indices(columns, table))
-    if is_sparse(taken):
-        return False
     if isinstance(taken, Table):
-        return bool(np.isnan(taken.numbers.sum())) or any(map(is_missing, taken.others.ravel()))
-    return bool(np.isnan(taken.sum()))
+        return bool(np.isnan(taken.numbers.sum()) or missing_cells(taken.others).any())
+    return not is_sparse(taken) and bool(np.isnan(taken.sum()))
 
 
 def _auto(source: str, columns: Any, table: Any) -> list[tuple[Kernel, Any]]:

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -244,13 +244,20 @@ class _Reader:
         known = _options(kind)
         for name in table:
             if name != "kind" and name not in known:
-                self.fail(f"{where}.{name} is unknown", key, f"{kind} takes {_list(known)}")
+                self.fail(
+                    f"{where}.{name} is unknown",
+                    key,
+                    f"{kind} takes {', '.join(known) or 'no options'}",
+                )
         if kind == "lookup":
             remedy = 'name the file of the matrix: file = "similar.csv"'
             file = self.typed(table.get("file"), str, f"{where}.file", key, remedy)
             # Read when needed: prediction does not need the file.
             return partial(_lookup, self.path.parent / file)
-        make = partial(_make, kind, {n: _frozen(v) for n, v in table.items() if n != "kind"})
+        lists: dict[str, Any] = {
+            n: tuple(v) if isinstance(v, list) else v for n, v in table.items()
+        }
+        make = partial(_make, **lists)
         try:
             make()
         except InvalidInputError as error:
@@ -279,10 +286,6 @@ def _one_of(names: Iterable[str]) -> str:
     return f"it must be one of {', '.join(names)}"
 
 
-def _list(names: Iterable[str]) -> str:
-    return ", ".join(names) or "no options"
-
-
 def _options(kind: str) -> list[str]:
     """Return the parameters that a kernel takes in a TOML file."""
     if kind == "lookup":
@@ -290,10 +293,6 @@ def _options(kind: str) -> list[str]:
     fields: Any = dataclasses.fields(_KINDS[kind])  # type: ignore[arg-type]
     names = [f.name for f in fields if f.init and not f.metadata.get("private")]
     return [*names, *(["standardize"] if kind in _STANDARDIZED else [])]
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
 
 
 def _line_of(text: str, key: str) -> int | None:
@@ -332,22 +331,18 @@ def build_kernels(views: ViewsFile, table: Any) -> dict[str, Kernel]:
         source.name: [make() for make in source.kernels] or "auto" for source in views.sources
     }
     made = source_kernels(columns, kernels, table)
-    return {name: _where_known(kernel) for name, kernel in made.items()}
+    for name, kernel in made.items():
+        if not kernel.takes_missing:
+            # a named kernel on columns
+            inner: Restricted = kernel.kernel  # type: ignore[attr-defined]
+            made[name] = WhereKnown(inner.kernel).on(inner.columns, inner.label).named(name)
+    return made
 
 
-def _where_known(kernel: Any) -> Kernel:
-    """Wrap a named kernel on columns in `WhereKnown`, unless it accepts missing cells."""
-    if kernel.takes_missing:
-        return cast(Kernel, kernel)
-    inner: Restricted = kernel.kernel
-    return WhereKnown(inner.kernel).on(inner.columns, inner.label).named(kernel.name)
-
-
-def _make(kind: str, options: Mapping[str, Any]) -> Kernel:
+def _make(kind: str, standardize: bool | None = None, **options: Any) -> Kernel:
     """Return a kernel; the option ``standardize`` divides columns by their spread."""
-    rest = {name: value for name, value in options.items() if name != "standardize"}
-    kernel = _KINDS[kind](**rest)
-    return Standardized(kernel) if options.get("standardize", kind in _STANDARDIZED) else kernel
+    kernel, by_default = _KINDS[kind](**options), kind in _STANDARDIZED
+    return Standardized(kernel) if standardize or (standardize is None and by_default) else kernel
 
 
 def _lookup(path: Path) -> Lookup:

@@ -145,17 +145,13 @@ def refuse_same_file(**files: str | Path | None) -> None:
     """
     given = [(what.replace("_", " "), Path(path)) for what, path in files.items() if path]
     for (first, one), (second, other) in combinations(given, 2):
-        if _same(one, other):
+        # `samefile` also follows hard and symbolic links
+        exist = one.exists() and other.exists()
+        if one.samefile(other) if exist else one.resolve() == other.resolve():
             raise InvalidInputError(
                 f"The {first} and the {second} must be different files. Both are "
                 f"{str(other)!r}, and one would overwrite the other. Choose another {second}."
             )
-
-
-def _same(one: Path, other: Path) -> bool:
-    if one.exists() and other.exists():
-        return one.samefile(other)  # also follows hard and symbolic links
-    return one.resolve() == other.resolve()
 
 
 # ---- CSV ---------------------------------------------------------------------------------------
