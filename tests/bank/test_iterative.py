@@ -39,7 +39,7 @@ def small(monkeypatch):
     monkeypatch.setattr(tiled, "_ROWS", 64)
     monkeypatch.setattr(tiled, "_COLUMNS", 96)
     monkeypatch.setattr(iterative, "_LEAST_RANK", 40)
-    monkeypatch.setattr(tiled, "_STRIP", 77)
+    monkeypatch.setattr(tiled.Threads, "entries", 77 * 40)
 
 
 @pytest.fixture

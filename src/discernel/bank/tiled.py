@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from discernel.arrays import (
     Buffers,
     FloatArray,
+    as_host,
     blas_threads,
     draw_rows,
     in_threads,
@@ -32,7 +33,8 @@ from discernel.bank.system import System
 from discernel.bank.tiles import Centered, Engine, Found, Tile, TilePass, around_one
 from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.kernels import Kernel, kernel_names
-from discernel.kernels.evaluate import KernelSet
+from discernel.kernels.evaluate import KernelSet, add_up
+from discernel.kernels.terms import PreparedRows
 from discernel.kernels.weighted import slices
 
 #: Rows and columns of a tile: 1 MiB, of which a core holds two or three in its cache.
@@ -42,8 +44,6 @@ _TILES, _LEAST_ROWS = 5, 16
 #: Batches of tiles for every thread, so that none waits long for the others; and numbers of the
 #: results of threads that are added at a time.
 _BATCHES, _ADDED = 12, 2**16
-#: Rows of the columns that are made at a time.
-_STRIP = 512
 #: Bytes of all matrices together up to which a stack of them is made instead.
 CACHE_BYTES = 256 * 2**20
 #: Rows on which kernels of the user's are checked to be kernels.
@@ -54,6 +54,11 @@ _SINGLE_RIDGE = 1e-4
 
 class Threads(Engine):
     """Tiles that threads compute, of double or of single precision, in memory of a given size."""
+
+    #: Zeros that the results of tiles are added to.
+    _zeros: Callable[..., Any] = staticmethod(np.zeros)
+    #: Entries of the columns that are made at a time.
+    entries = 2**16
 
     def __init__(
         self, kernels: Sequence[Kernel], X: Any, n_threads: int, cache_bytes: float
@@ -100,44 +105,58 @@ class Threads(Engine):
     def run(self, task: TilePass) -> FloatArray:
         return self._run(task, self.tiles(task.n_alive))
 
-    def _run(self, task: TilePass, tiles: Iterable[Any]) -> FloatArray:
-        """Do the work with some tiles, each thread in an array of its own, and return their sum."""
+    def _run(
+        self, task: TilePass, tiles: Iterable[Any], other: PreparedRows | None = None
+    ) -> FloatArray:
+        """Do the work with some tiles, each thread in an array of its own, and return their sum.
+
+        ``other`` are the rows of the columns of all tiles, by default those that a tile names.
+        """
         kernels, positions = self._wanted(task.active, task.factors)
-        compiled = self._compiled(task, kernels, positions)
+        placed = self._placed_rows()
+        compiled = None if placed.device else self._compiled(task, kernels, positions)
         if compiled is not None:
             return self._in_threads(compiled, _in_batches(tiles, self._n_threads), task.shape)
+        factors = None if task.factors is None else task.factors[positions]
+        taken_off = any(i in self.taken_off for i in positions)
 
-        def run(tile: Any, place: tuple[FloatArray, Buffers]) -> None:
-            (rows, columns), (part, buffers) = tile, place
-            X, Z = self.rows[rows], None if rows is columns else self.rows[columns]
-            if task.factors is not None and not self.taken_off and positions:
-                total = kernels.weighted_sum(task.factors[positions], X, Z, buffers)
-                if task.centered is not None:
-                    task.centered.subtract(tile, total, self.put)
-                found: Any = iter([(0, total)])
+        def find(tile: Any, X: PreparedRows, Z: PreparedRows | None, buffers: Buffers) -> Found:
+            options: dict[str, Any] = {"buffers": buffers, "aligned": other is None}
+            if factors is not None and not taken_off:
+                total = kernels.weighted_sum(factors, X, Z, **options)
             else:
-                found = ((positions[i], each) for i, each in kernels.matrices(X, Z, buffers))
-                found = self._less_means(tile, found) if self.taken_off else found
-                if task.factors is not None:
-                    shape = n_rows(X.rows), n_rows((X if Z is None else Z).rows)
-                    found = iter([(0, self._sum(tile, shape, task, found, buffers))])
-            task.work(tile, found, part)
+                parts = kernels.matrices(X, Z, **options)
+                found: Found = ((positions[i], each) for i, each in parts)
+                found = self._less_means(tile, found) if taken_off else found
+                if task.factors is None:
+                    yield from found
+                    return
+                # Means first: nearly constant kernels have large factors, and few digits to lose.
+                total = add_up(found, task.factors)
+            if task.centered is not None:
+                task.centered.subtract(tile, total, self.put)
+            yield 0, total
+
+        def run(tile: Any, place: tuple[Any, Buffers]) -> None:
+            (rows, columns), (part, buffers) = tile, place
+            Z = None if rows is columns else placed[columns] if other is None else other
+            task.work(tile, find(tile, placed[rows], Z, buffers), part)
 
         return self._in_threads(run, tiles, task.shape)
 
-    def _sum(
-        self, tile: Tile, shape: tuple[int, int], task: TilePass, found: Found, buffers: Buffers
-    ) -> FloatArray:
-        """Return the weighted sum of the matrices of a tile, of which some had their means off."""
-        assert task.factors is not None
-        total, term = buffers("total", shape), buffers("term", shape)
-        total[:] = 0.0
-        if task.centered is not None:
-            task.centered.subtract(tile, total, self.put)
+    def _less_means(self, tile: Tile, found: Found) -> Found:
+        """Yield the matrices of a tile, nearly constant ones less their means."""
         for position, matrix in found:
-            np.multiply(matrix, task.factors[position], out=term, casting="same_kind")
-            total += term
-        return total
+            off = self.taken_off.get(position)
+            # In other memory: the next kernel may be its square.
+            yield position, matrix if off is None else off.subtract(tile, 1.0 * matrix, self.put)
+
+    def _place(self, rows: PreparedRows) -> PreparedRows:
+        """Return rows where tiles are computed."""
+        return rows
+
+    def _placed_rows(self) -> PreparedRows:
+        return self.rows
 
     def _in_threads(
         self, run: Callable[[Any, Any], None], jobs: Iterable[Any], shape: tuple[int, ...]
@@ -146,15 +165,17 @@ class Threads(Engine):
 
         The sum is made in threads too: 16 arrays of 10,000 × 64 numbers are 80 MB.
         """
-        parts = [np.zeros(shape) for _ in range(self._n_threads)]
+        parts = [self._zeros(shape) for _ in range(self._n_threads)]
         in_threads(run, jobs, [(part, Buffers(self._is_single)) for part in parts])
+        if len(parts) == 1:
+            return as_host(parts[0])
         first, *others = (part.reshape(-1) for part in parts)
 
         def add(some: slice, _: object) -> None:
             for other in others:
                 first[some] += other[some]
 
-        if others and len(first):
+        if len(first):
             in_threads(add, slices(slice(0, len(first)), _ADDED), [None] * self._n_threads)
         return parts[0]
 
@@ -206,10 +227,12 @@ class Threads(Engine):
 
         def work(tile: Any, found: Found, _: Any) -> None:
             for _, total in found:
-                out[:, tile[0]] = centered.weigh(tile, total, self.put).T
+                out[:, tile[0]] = as_host(centered.weigh(tile, total, self.put)).T
 
-        strips = [(rows, at) for rows in slices(slice(0, self.n_samples), _STRIP)]
-        self._run(TilePass(work, factors=factors, centered=centered), strips)
+        step = max(1, self.entries // len(at))
+        strips = [(rows, at) for rows in slices(slice(0, self.n_samples), step)]
+        task = TilePass(work, factors=factors, centered=centered)
+        self._run(task, strips, self._place(self.rows[at]))
         return out
 
 

@@ -148,13 +148,6 @@ class Engine(ABC):
         made.taken_off = taken
         return made
 
-    def _less_means(self, tile: Tile, found: Found) -> Found:
-        """Yield the matrices of a tile, nearly constant ones less their means."""
-        for position, matrix in found:
-            off = self.taken_off.get(position)
-            # In other memory: the next kernel may be its square.
-            yield position, matrix if off is None else off.subtract(tile, 1.0 * matrix, self.put)
-
     # ---- reductions --------------------------------------------------------------------------
     # Work holds what it needs of the engine, and not the engine: it may be sent to other machines.
 

@@ -173,22 +173,52 @@ class KernelSet:
 
         The other parameters are those of `matrices`.
         """
-        if X.device is not None:
-            return self._sum_on_device(factors, X, Z, buffers, X.device, aligned)
         total: Any = None
+        buffers = buffers if X.device is None else None
         for keys, steps in self.groups.items():
-            bases = self._bases(keys, X, Z, buffers=buffers)
-            loops = _loops_for(*bases.values())
-            compiled = None if loops is None else self._sum_steps(keys, factors)
-            if loops is None or compiled is None:
-                found = self._made_of(steps, bases, buffers, None)
-                total = add_up(found, factors, buffers, total)
-                continue
-            first, matrices = total is None, list(bases.values())
-            if first:
-                total = _empty_like(matrices[0], "total", buffers)
-            loops.evaluate(compiled, matrices, total, add=not first)
-        return np.asarray(total)
+            bases = self._bases(keys, X, Z, buffers=buffers, aligned=aligned)
+            added = self._add_at_once(keys, bases, factors, total, buffers, X.device)
+            if added is None:
+                added = add_up(
+                    self._made_of(steps, bases, buffers, X.device), factors, buffers, total
+                )
+            total = added
+        if total is None:  # no kernels
+            shape = n_rows(X.rows), n_rows(X.rows if Z is None else Z.rows)
+            return (
+                np.zeros(shape) if X.device is None else X.device.zeros(shape, single=X.is_single)
+            )
+        return total
+
+    def _add_at_once(
+        self,
+        keys: Keys,
+        bases: Bases,
+        factors: FloatArray,
+        total: Any,
+        buffers: Buffers | None,
+        device: Device | None,
+    ) -> Any | None:
+        """Add Σ f_i k_i of a group to a total in one pass over its pairwise matrices.
+
+        By compiled loops, or those of a device. Return the sum, or None if there are no such loops.
+        """
+        first = next(iter(bases.values()), None)
+        if device is not None:
+            positions = [position for position, _ in self.groups[keys]]
+            rates = [self._rate(position) for position in positions]
+            if device.fused is None or not all(rates):
+                return None
+            total = device.xp.zeros_like(first) if total is None else total
+            device.fused.add_exponentials(total, first, np.array(rates), factors[positions])
+            return total
+        loops = _loops_for(*bases.values())
+        compiled = None if loops is None else self._sum_steps(keys, factors)
+        if loops is None or compiled is None:
+            return None
+        out = _empty_like(first, "total", buffers) if total is None else total
+        loops.evaluate(compiled, list(bases.values()), out, add=total is not None)
+        return out
 
     def compiled_sum(self, factors: FloatArray, rows: PreparedRows) -> SumOfKernels | None:
         """Return Σ f_i k_i between rows for compiled loops; None where these cannot compute it."""
@@ -207,30 +237,6 @@ class KernelSet:
         return _for_loops(found), [
             position for group in self.groups.values() for position, _ in group
         ]
-
-    def _sum_on_device(
-        self,
-        factors: FloatArray,
-        X: PreparedRows,
-        Z: PreparedRows | None,
-        buffers: Buffers | None,
-        device: Device,
-        aligned: bool,
-    ) -> Any:
-        """Return Σ f_i k_i of rows on a device."""
-        shape = n_rows(X.rows), n_rows(X.rows if Z is None else Z.rows)
-        total = device.zeros(shape, single=X.is_single)
-        for keys, steps in self.groups.items():
-            bases = self._bases(keys, X, Z, buffers=buffers, aligned=aligned)
-            positions = [position for position, _ in steps]
-            rates = [self._rate(position) for position in positions]
-            if device.fused is not None and all(rates):
-                found = np.array(rates), factors[positions]
-                device.fused.add_exponentials(total, bases[keys[0]], *found)
-                continue
-            for position, matrix in self._made_of(steps, bases, buffers, device):
-                total += matrix * float(factors[position])
-        return total
 
     def _sum_steps(self, keys: Keys, factors: FloatArray) -> Steps | None:
         """Return the steps of Σ f_i k_i of a group, which all tiles of a sum share."""
@@ -341,21 +347,24 @@ class KernelSet:
 
 
 def add_up(
-    matrices: Iterable[tuple[int, FloatArray]],
+    matrices: Iterable[tuple[int, Any]],
     factors: Sequence[float] | FloatArray,
-    buffers: Buffers | None,
+    buffers: Buffers | None = None,
     total: Any = None,
-) -> FloatArray:
-    """Return Σ f_i K_i of positions and matrices of NumPy, in a buffer if there are some.
+) -> Any:
+    """Return Σ f_i K_i of positions and matrices, by NumPy in a buffer if there are some.
 
     It is added to a total, if there is one.
     """
     for position, matrix in matrices:
-        name = "total" if total is None else "term"
+        factor, name = float(factors[position]), "total" if total is None else "term"
         out = None if buffers is None else buffers(name, matrix.shape)
-        term = np.multiply(matrix, float(factors[position]), out=out)
-        total = term if total is None else np.add(total, term, out=total)
-    return np.asarray(total)
+        term = matrix * factor if out is None else np.multiply(matrix, factor, out=out)
+        if total is None:
+            total = term
+        else:
+            total += term
+    return total
 
 
 def _decay(factor: float, atom: Atom) -> tuple[str, float] | None:
