@@ -17,7 +17,7 @@ from discernel.arrays import Device, DeviceFactor, FloatArray, as_host
 from discernel.arrays.groups import Groups
 from discernel.bank.conjugate import Solved, solve_refined
 from discernel.bank.iterative import IterativeBank, RefinedSystem
-from discernel.bank.system import Inverse, System, matrix_blocks
+from discernel.bank.system import System, matrix_blocks
 from discernel.bank.tiled import Threads, TiledBank
 from discernel.bank.tiles import Tile, around_one
 from discernel.exceptions import InvalidInputError, NumericalError
@@ -211,17 +211,19 @@ class DeviceSystem(RefinedSystem):
         return at, self._solve_new(units, self.tol).solution[at, np.arange(len(at))]
 
 
-class DeviceInverse(Inverse):
-    """`Inverse` on a device."""
+class DeviceInverse(System):
+    """A system solved by products with its inverse on a device, which `inner` does not change."""
 
     def __init__(
         self, matrix: Any, device: Device, inner_products: Callable[[Any], FloatArray]
     ) -> None:
         self._matrix, self._device, self._inner_products = matrix, device, inner_products
-        self._diagonal = as_host(device.xp.linalg.diagonal(matrix)).copy()
 
     def solve(self, right: FloatArray) -> FloatArray:
         return as_host(self._device.xp.matmul(self._matrix, self._device.put(right)))
+
+    def inverse_diagonal(self) -> FloatArray:
+        return as_host(self._device.xp.linalg.diagonal(self._matrix))
 
     def inverse_blocks(self, groups: Groups) -> list[FloatArray]:
         return matrix_blocks(as_host(self._matrix), groups)
@@ -317,7 +319,7 @@ class DeviceBank(IterativeBank):
         out[:] = whole
         return out
 
-    def inverse(self, weights: FloatArray, ridge: float | FloatArray) -> Inverse:  # type: ignore[override]
+    def inverse(self, weights: FloatArray, ridge: float | FloatArray) -> System:  # type: ignore[override]
         self.workspace.forget()
         matrix = self.device_matrix(weights, np.full(self.n_samples, ridge))
         inverse = DeviceFactor(matrix, self.device).inverse()

@@ -168,7 +168,7 @@ class Threads(Engine):
         parts = [self._zeros(shape) for _ in range(self._n_threads)]
         in_threads(run, jobs, [(part, Buffers(self._is_single)) for part in parts])
         if len(parts) == 1:
-            return as_host(parts[0])
+            return np.asarray(as_host(parts[0]))
         first, *others = (part.reshape(-1) for part in parts)
 
         def add(some: slice, _: object) -> None:
@@ -177,7 +177,7 @@ class Threads(Engine):
 
         if len(first):
             in_threads(add, slices(slice(0, len(first)), _ADDED), [None] * self._n_threads)
-        return parts[0]
+        return np.asarray(first.reshape(shape))
 
     # ---- compiled loops ----------------------------------------------------------------------
 
@@ -188,29 +188,24 @@ class Threads(Engine):
 
         Products and matrices of sums are computed so, which is nearly all work on many rows.
         """
-        if any(i in self.taken_off for i in positions) or not positions:
+        array: Any
+        work, array = task.compiled or ("", None)
+        is_slow = work == "compress" and self._is_single
+        if not work or is_slow or not positions or any(i in self.taken_off for i in positions):
             return None
-        vectors, basis, matrix = task.vectors, task.basis, task.matrix
-        if basis is not None and self._is_single:
-            return None
-        if task.factors is None and (vectors is not None or basis is not None):
-            total, order = kernels.compiled_each(self.rows)
-            places = np.array([positions[i] for i in order], dtype=np.int64)
-        elif task.factors is not None and (vectors is not None or matrix is not None):
-            total, places = kernels.compiled_sum(task.factors[positions], self.rows), None
-        else:
-            return None
+        factors = None if task.factors is None else task.factors[positions]
+        total, order = kernels.compiled(self.rows, factors)
         if total is None or total.n_entries > _TILES * self._tile_shape[0] * self._tile_shape[1]:
             return None
-        made = total
-        if basis is not None and places is not None:
-            every = places
-            return lambda tiles, place: made.add_compressed(tiles, basis, place[0], every)
-        if vectors is not None:
-            return lambda tiles, place: made.add_products(tiles, vectors, place[0], places)
+        made, places = total, np.array([positions[i] for i in order], dtype=np.int64)
+        if work == "compress":
+            return lambda tiles, place: made.add_compressed(tiles, array, place[0], places)
+        if work == "product":
+            each = None if factors is not None else places
+            return lambda tiles, place: made.add_products(tiles, array, place[0], each)
         assert task.centered is not None
         by = task.centered.means, task.centered.across, task.centered.roots
-        return lambda tiles, _: made.write(tiles, *by, matrix)
+        return lambda tiles, _: made.write(tiles, *by, array)
 
     def _wanted(
         self, active: NDArray[np.intp] | None, factors: FloatArray | None

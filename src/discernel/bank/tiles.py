@@ -47,13 +47,11 @@ class Centered:
         self.means, self._roots = means, None if weights is None else weights.roots
         self.across = means - row_weights(weights, len(means)).means(means)
 
-    def subtract(
-        self, tile: tuple[Any, Any], values: Any, put: Callable[[FloatArray], Any], by: float = 1.0
-    ) -> Any:
-        """Take the means of a matrix, times a factor, off the values of a tile."""
+    def subtract(self, tile: tuple[Any, Any], values: Any, put: Callable[[FloatArray], Any]) -> Any:
+        """Take the means of a matrix off the values of a tile."""
         rows, columns = tile
-        values -= put(by * self.means[rows, None])
-        values -= put(by * self.across[None, columns])
+        values -= put(self.means[rows, None])
+        values -= put(self.across[None, columns])
         return values
 
     @property
@@ -89,12 +87,9 @@ class TilePass:
         How many matrices of a tile are kept at a time.
     centered : Centered or None
         What takes means off the sum.
-    vectors : array of shape (n_samples, n) or None
-        Where the work is to add the sum times vectors, these: compiled loops then do it.
-    basis : array of shape (n_samples, n) or None
-        The same where the work is to add halves of every SᵀG_iS.
-    matrix : array of shape (n_samples, n_samples) or None
-        The same where the work is to write the sum to a matrix.
+    compiled : (str, array) or None
+        Work that compiled loops do too: ``"product"`` with vectors, ``"compress"`` by a basis, or
+        ``"combine"``, which writes to a matrix.
     """
 
     work: Callable[[Tile, Found, Any], None]
@@ -103,9 +98,7 @@ class TilePass:
     factors: FloatArray | None = None
     n_alive: int = 1
     centered: Centered | None = None
-    vectors: Any = None
-    basis: Any = None
-    matrix: Any = None
+    compiled: tuple[str, Any] | None = None
 
 
 def _dot(left: FloatArray, right: FloatArray) -> Any:
@@ -171,7 +164,7 @@ class Engine(ABC):
                     out[i, rest, :] += matmul(matrix[:, own:].T, V[rows, :])
 
         shape = self.n_kernels if factors is None else 1, *vectors.shape
-        return self.run(TilePass(work, shape, active, factors, vectors=V))
+        return self.run(TilePass(work, shape, active, factors, compiled=("product", V)))
 
     def compress(self, basis: FloatArray) -> FloatArray:
         """Return halves of every SᵀG_iS, of shape (n_kernels, n_columns, n_columns).
@@ -188,7 +181,7 @@ class Engine(ABC):
                 out[i, :, :] += matmul(left, matmul(matrix, right))
 
         shape = self.n_kernels, basis.shape[1], basis.shape[1]
-        return self.run(TilePass(work, shape, basis=S))
+        return self.run(TilePass(work, shape, compiled=("compress", S)))
 
     def inner(self, matrix: Any) -> FloatArray:
         """Return every ⟨G_i, S⟩ of a symmetric S of the library of the engine."""
@@ -240,7 +233,7 @@ class Engine(ABC):
                 out[rows, columns] = total
                 out[rest, rows] = total[:, own:].T
 
-        self.run(TilePass(work, factors=factors, centered=centered, matrix=out))
+        self.run(TilePass(work, factors=factors, centered=centered, compiled=("combine", out)))
         return out
 
 

@@ -31,7 +31,6 @@ from discernel.kernels.base import Kernel
 from discernel.kernels.columns import Table
 from discernel.kernels.pairs import check_shape
 from discernel.kernels.terms import (
-    IDENTITY,
     LEAST_EXPONENT,
     LEAST_SINGLE_EXPONENT,
     Atom,
@@ -220,23 +219,29 @@ class KernelSet:
         loops.evaluate(compiled, list(bases.values()), out, add=total is not None)
         return out
 
-    def compiled_sum(self, factors: FloatArray, rows: PreparedRows) -> SumOfKernels | None:
-        """Return Σ f_i k_i between rows for compiled loops; None where these cannot compute it."""
-        found = [(self._sum_steps(keys, factors), _factors(keys, rows)) for keys in self.groups]
-        return _for_loops(found)
+    def compiled(
+        self, rows: PreparedRows, factors: FloatArray | None = None
+    ) -> tuple[SumOfKernels | None, list[int]]:
+        """Return Σ f_i k_i between rows for compiled loops, or every kernel without factors.
 
-    def compiled_each(self, rows: PreparedRows) -> tuple[SumOfKernels | None, list[int]]:
-        """Return every kernel between rows for compiled loops, and the order of the kernels."""
+        Also return the order of the kernels. The first is None if there are no loops for it.
+        """
         found: list[tuple[Steps | None, list[Factors] | None]] = []
         for keys, group in self.groups.items():
             bases = _factors(keys, rows)
+            if factors is not None:
+                found.append((self._sum_steps(keys, factors), bases))
+                continue
             for position, n in group:
                 own = self._own_steps(position) if n is None else squaring(n, PREVIOUS)
                 found.append((own, bases))
                 bases = None if bases is None else []
-        return _for_loops(found), [
-            position for group in self.groups.values() for position, _ in group
-        ]
+        order = [position for group in self.groups.values() for position, _ in group]
+        loops = compiled_loops()
+        groups = [(steps, each) for steps, each in found if steps is not None and each is not None]
+        if loops is None or not groups or len(groups) < len(found):
+            return None, order
+        return SumOfKernels(loops, groups), order
 
     def _sum_steps(self, keys: Keys, factors: FloatArray) -> Steps | None:
         """Return the steps of Σ f_i k_i of a group, which all tiles of a sum share."""
@@ -277,10 +282,6 @@ class KernelSet:
                 continue
             if squarings is None:
                 matrix, least = self._values(position, bases, buffers), None
-            elif (loops := _loops_for(matrix)) is not None:
-                out = matrix if buffers is not None else np.empty_like(matrix)
-                loops.evaluate(squaring(squarings), [matrix], out)
-                matrix, squarings = out, 0
             for already in range(squarings or 0):
                 tiny = _SINGLE_TINY if matrix.dtype == np.float32 else _TINY
                 fresh = buffers is None and already == 0
@@ -292,26 +293,15 @@ class KernelSet:
             yield position, matrix
 
     def _values(self, position: int, bases: Bases, buffers: Buffers | None) -> FloatArray:
-        """Return a kernel of pairwise matrices, in a buffer if it is made of one of them."""
-        terms, keys = self.terms[position], self.keys[position]
-        factor, atom = self._atoms[position] or (0.0, None)
-        if atom is not None and factor == 1 and atom.function is IDENTITY:
-            return np.asarray(bases[keys[0]])
-        loops = _loops_for(*bases.values())
+        """Return a kernel of pairwise matrices, by compiled loops in a buffer if there are some."""
+        terms, matrices = self.terms[position], [bases[key] for key in self.keys[position]]
+        loops, (factor, atom) = _loops_for(*matrices), self._atoms[position] or (0.0, None)
         steps = None if loops is None else self._own_steps(position)
-        if loops is not None and steps is not None:
-            matrices = [bases[key] for key in keys]
-            out = _empty_like(matrices[0], "kernel", buffers)
-            loops.evaluate(steps, matrices, out)
-            return np.asarray(out)
-        if atom is None:
+        if loops is None or steps is None or (factor == 1 and atom is not None and atom.is_base):
             return np.asarray(combine(terms, bases))
-        base = bases[keys[0]]
-        matrix = np.asarray(_empty_like(base, "kernel", buffers))
-        atom.function.write(base, matrix)
-        if factor != 1:
-            matrix *= factor
-        return matrix
+        out = _empty_like(matrices[0], "kernel", buffers)
+        loops.evaluate(steps, matrices, out)
+        return np.asarray(out)
 
     def _on_device(self, position: int, bases: Bases, device: Device) -> Any:
         """Return a kernel of pairwise matrices that are on a device."""
@@ -382,15 +372,6 @@ def _factors(keys: Keys, rows: PreparedRows) -> list[Factors] | None:
     found = [pair.factors(rows.bases[pair, view]) for pair, view in keys]
     bases = [base for base in found if base is not None]
     return bases if bases and len(bases) == len(found) else None
-
-
-def _for_loops(found: list[tuple[Steps | None, list[Factors] | None]]) -> SumOfKernels | None:
-    """Return groups of steps for compiled loops; None without these, or where one is missing."""
-    loops = compiled_loops()
-    groups = [(steps, bases) for steps, bases in found if steps is not None and bases is not None]
-    if loops is None or not groups or len(groups) < len(found):
-        return None
-    return SumOfKernels(loops, groups)
 
 
 def _loops_for(*matrices: Any) -> Loops | None:
