@@ -225,7 +225,13 @@ class DistanceKernel(Kernel):
             raise self._unresolved()
         if name == "gamma":
             return float(value)
-        return (0.5 if name == "length_scale" else 1.0) * float(value) ** -self.power
+        try:
+            return (0.5 if name == "length_scale" else 1.0) * float(value) ** -self.power
+        except OverflowError as error:
+            raise InvalidInputError(
+                f"The {name} of {self!r} is too small for double precision. Multiply the columns "
+                "by a power of ten."
+            ) from error
 
     def _terms(self, view: View) -> Terms:
         function = self.function(self.exponent)

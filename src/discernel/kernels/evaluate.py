@@ -326,10 +326,11 @@ class KernelSet:
             else:
                 chains.setdefault(decay[0], []).append((decay[1], position))
         for chain in chains.values():
-            before = math.inf
+            before = 0.0
             for rate, position in sorted(chain):  # the widest first: the others are its powers
                 # exp(−rate·d) is exp(−before·d), squared so many times.
-                n = round(math.log2(rate / before)) if before < math.inf else _MOST_SQUARINGS
+                ratio = rate / before if before else math.inf
+                n = round(math.log2(ratio)) if ratio < math.inf else _MOST_SQUARINGS
                 exact = n < _MOST_SQUARINGS and math.isclose(rate, before * 2.0**n, rel_tol=1e-14)
                 steps.append((position, n if exact else None))
                 before = rate
@@ -362,9 +363,9 @@ def _decay(factor: float, atom: Atom) -> tuple[str, float] | None:
 
     Those of one pairwise matrix and one kind are powers of each other.
     """
-    if factor != 1 or atom.function.decay is None:
+    if factor != 1 or type(atom.function) not in _EXPONENTIALS:
         return None
-    return atom.function.kind, atom.function.decay
+    return atom.function.kind, atom.function.numbers[0]
 
 
 def _factors(keys: Keys, rows: PreparedRows) -> list[Factors] | None:

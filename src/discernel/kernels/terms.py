@@ -280,10 +280,6 @@ class PairFunction(ABC):
     #: Name of the function, without its numbers.
     kind: ClassVar[str]
 
-    #: The rate of an exponential; None for other functions. Exponentials of one kind are powers of
-    #: each other.
-    decay: float | None = None
-
     @property
     def steepness(self) -> float:
         """The largest absolute derivative by the entries of a pairwise matrix."""
@@ -326,10 +322,6 @@ class Decay(PairFunction):
     kind = "exp"
 
     rate: float
-
-    @property
-    def decay(self) -> float | None:  # type: ignore[override]
-        return self.rate
 
     @property
     def steepness(self) -> float:
