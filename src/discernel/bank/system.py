@@ -142,7 +142,6 @@ class CholeskySystem(System):
             matrix[np.diag_indices_from(matrix)] += ridge
             self._factor = Cholesky(matrix)
         self._inverse = None if inner_products is None else self._factor.inverse()
-        self._blocks: tuple[Groups, list[FloatArray]] | None = None
         self._is_lost = False
 
     def solve(self, right: FloatArray) -> FloatArray:
@@ -172,9 +171,7 @@ class CholeskySystem(System):
     def inverse_blocks(self, groups: Groups) -> list[FloatArray]:
         if self._inverse is None:
             self._inverse = self._factor.inverse()  # in the memory of the factor
-        if self._blocks is None or self._blocks[0] is not groups:
-            self._blocks = groups, matrix_blocks(self._inverse, groups)
-        return self._blocks[1]
+        return matrix_blocks(self._inverse, groups)
 
     def inner(
         self, diagonal: FloatArray, left: FloatArray, right: FloatArray, scale: float
