@@ -125,11 +125,15 @@ def test_the_last_thread_to_leave_gives_the_threads_back(order, limits):
     pools = Pools()
     limit = SharedLimit(lambda: pools)
     threads = {name: ThreadPoolExecutor(1) for name in "ABC"}
+    contexts = {name: [] for name in limits}
     inside = []
     for step in order:
         name = step.upper()
-        call = limit.enter if step == name else limit.leave
-        threads[name].submit(call, limits[name]).result()
+        if step == name:
+            contexts[name].append(limit.to(limits[name]))
+            threads[name].submit(contexts[name][-1].__enter__).result()
+        else:
+            threads[name].submit(contexts[name].pop().__exit__, None, None, None).result()
         (inside.append if step == name else inside.remove)(limits[name])
         assert pools.n_threads == min(inside, default=8)
     if set(limits.values()) == {1}:
@@ -146,8 +150,8 @@ def test_an_error_inside_or_on_entering_leaves_nothing_behind():
     assert pools.n_threads == 8
     broken = SharedLimit(lambda: None)
     for _ in range(2):
-        with pytest.raises(AttributeError, match="limit"):
-            broken.enter(1)
+        with pytest.raises(AttributeError, match="limit"), broken.to(1):
+            pass
 
 
 @pytest.mark.parametrize(("cores", "found"), [(1, 1), (2, 2), (8, 8), (64, 8)])

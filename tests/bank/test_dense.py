@@ -187,7 +187,7 @@ def test_an_inverse_answers_without_showing_itself(grams, weights, vectors) -> N
     found, trace = inverse.inner(d, L, R, 0.5)
     assert_allclose(found, bank.inner(S), rtol=1e-9)
     assert trace == pytest.approx(np.trace(S))
-    with pytest.raises(RuntimeError, match="must be its last call"):
+    with pytest.raises(RuntimeError, match="must be the last call"):
         inverse.solve(vectors)
 
 

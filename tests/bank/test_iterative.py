@@ -39,7 +39,7 @@ def small(monkeypatch):
     monkeypatch.setattr(tiled, "_ROWS", 64)
     monkeypatch.setattr(tiled, "_COLUMNS", 96)
     monkeypatch.setattr(iterative, "_LEAST_RANK", 40)
-    monkeypatch.setattr(tiled, "_STRIP", 77)
+    monkeypatch.setattr(tiled.Threads, "entries", 77 * 40)
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_solutions_are_those_of_a_factorisation(kernels, weighted):
             system = bank.system(weights, ridge)
             assert relative(system.solve(V), expected) < 1e-6
             assert not system.solve(V)[:, 3].any()
-            assert relative(bank.rough_system(weights, ridge).solve(V), expected) < 1e-3
+            assert relative(bank.system(weights, ridge, rough=True).solve(V), expected) < 1e-3
             assert relative(system.solve_roughly(V[:, ::-1]), expected[:, ::-1]) < 1e-3
 
 
@@ -172,7 +172,7 @@ def test_residuals_are_true():
     exact, bank = both(rbf_ladder(6), X)
     weights, V = np.full(6, 1 / 6), np.random.default_rng(0).standard_normal((N, 2))
     N_ = exact.combined(weights) + 1e-3 * np.eye(N)
-    for system in (bank.rough_system(weights, 1e-3), bank.system(weights, 1e-3)):
+    for system in (bank.system(weights, 1e-3, rough=True), bank.system(weights, 1e-3)):
         solution, residual = system.solve_residual(V)
         np.testing.assert_allclose(residual, V - N_ @ solution, atol=1e-10)
 
@@ -183,14 +183,14 @@ def test_a_rough_system_is_never_served_as_exact():
     exact, bank = both(rbf_ladder(4), X)
     weights, V = np.full(4, 0.25), X - X.mean(axis=0)
     expected = exact.system(weights, 1e-3).solve(V)
-    rough = bank.rough_system(weights, 1e-3)
-    assert bank.rough_system(weights, 1e-3) is rough
+    rough = bank.system(weights, 1e-3, rough=True)
+    assert bank.system(weights, 1e-3, rough=True) is rough
     assert relative(rough.solve(V), expected) > 1e-7
     system = bank.system(weights, 1e-3)
     assert relative(system.solve(V), expected) < 1e-7
     assert bank.system(weights, 1e-3) is system
-    assert bank.rough_system(weights, 1e-3) is system
-    assert bank.rough_system(weights, 1e-2) is not system
+    assert bank.system(weights, 1e-3, rough=True) is system
+    assert bank.system(weights, 1e-2, rough=True) is not system
 
 
 # ---- the diagonal ----------------------------------------------------------------------------

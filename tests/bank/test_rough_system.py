@@ -1,6 +1,6 @@
 """Systems of single precision: where they are used, how good they are, what happens if they fail.
 
-`rough_system` returns `system`, in single precision where that is good for three digits.
+A rough system is one in single precision where that is good for three digits.
 """
 
 import numpy as np
@@ -31,7 +31,7 @@ def test_below_a_small_ridge_rough_is_exact(rows, ridge):
     """Single precision would have no digits left: 6e-8 of the trace against the ridge."""
     bank, T = tiles(rows), rows - rows.mean(axis=0)
     weights = np.array([0.0, 0.0, 0.3, 0.7])
-    rough = bank.rough_system(weights, ridge).solve(T)
+    rough = bank.system(weights, ridge, rough=True).solve(T)
     assert relative_error(rough, bank.system(weights, ridge).solve(T)) < 1e-9
 
 
@@ -39,7 +39,7 @@ def test_below_a_small_ridge_rough_is_exact(rows, ridge):
 def test_rough_is_good_for_three_digits(rows, ridge):
     bank, T = tiles(rows), rows - rows.mean(axis=0)
     for weights in (*np.eye(4), np.full(4, 0.25)):
-        rough = bank.rough_system(weights, ridge).solve(T)
+        rough = bank.system(weights, ridge, rough=True).solve(T)
         assert relative_error(rough, bank.system(weights, ridge).solve(T)) < 1e-3
 
 
@@ -47,7 +47,7 @@ def test_rough_is_good_for_three_digits(rows, ridge):
 def test_the_residual_of_single_precision_is_known_in_double_precision(rows, ridge):
     bank, T = tiles(rows + 1e3), rows - rows.mean(axis=0)
     weights = np.array([0.1, 0.0, 0.3, 0.6])
-    system = bank.rough_system(weights, ridge)
+    system = bank.system(weights, ridge, rough=True)
     found, residual = system.solve_residual(T)
     np.testing.assert_array_equal(found, system.solve(T))
     N = bank.combined(weights) + ridge * np.eye(150)
@@ -59,11 +59,11 @@ def test_the_residual_of_single_precision_is_known_in_double_precision(rows, rid
 def test_tiles_are_factored_in_single_precision_and_stored_matrices_are_not(rows):
     weights, T = np.full(4, 0.25), rows - rows.mean(axis=0)
     exact = tiles(rows).system(weights, 1e-2).solve(T)
-    assert relative_error(tiles(rows).rough_system(weights, 1e-2).solve(T), exact) > 1e-10
+    assert relative_error(tiles(rows).system(weights, 1e-2, rough=True).solve(T), exact) > 1e-10
     kernels = [RBF(width=width).resolve(rows) for width in WIDTHS]
     stored = DenseBank([kernel(rows) for kernel in kernels])
     for bank in (stored, FeatureBank.from_kernels(kernels, rows)):
-        assert relative_error(bank.rough_system(weights, 1e-2).solve(T), exact) < 1e-9
+        assert relative_error(bank.system(weights, 1e-2, rough=True).solve(T), exact) < 1e-9
 
 
 def test_where_single_precision_breaks_down_double_precision_is_used(rows):
@@ -75,7 +75,7 @@ def test_where_single_precision_breaks_down_double_precision_is_used(rows):
     weights = np.array([1e6, 0.0])
     with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
         np.linalg.cholesky((1e-3 * np.eye(150) + bank.combined(weights)).astype(np.float32))
-    rough = bank.rough_system(weights, 1e-3).solve(T)
+    rough = bank.system(weights, 1e-3, rough=True).solve(T)
     assert relative_error(rough, bank.system(weights, 1e-3).solve(T)) < 1e-3
 
 
@@ -85,7 +85,7 @@ def test_what_a_rough_system_used_serves_an_exact_one_next(rows):
     weights = np.array([0.1, 0.2, 0.3, 0.4])
     N = bank.combined(weights) + 1e-2 * np.eye(150)
     for _ in range(3):
-        rough = bank.rough_system(weights, 1e-2)
+        rough = bank.system(weights, 1e-2, rough=True)
         first = rough.solve(T)
         exact = bank.system(weights, 1e-2).solve(T)
         np.testing.assert_allclose(N @ exact, T, atol=1e-10)

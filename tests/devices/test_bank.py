@@ -110,7 +110,7 @@ def test_room_for_a_precise_diagonal_is_foreseen(X, device, monkeypatch):
     )
     bank, w = DeviceBank(KERNELS["widths"], X, device=device), np.full(3, 1 / 3)
     monkeypatch.setattr(type(device), "free_bytes", lambda self: (single + double) // 2 / 0.9)
-    made = [bank.system(w, 1e-3), bank.system(w, 1e-4), bank.rough_system(w, 2e-4)]
+    made = [bank.system(w, 1e-3), bank.system(w, 1e-4), bank.system(w, 2e-4, rough=True)]
     names = [type(system).__name__ for system in made]
     assert names == ["DeviceSystem", "IterativeSystem", "DeviceSystem"]
 

@@ -208,7 +208,7 @@ def test_curves_of_other_columns_are_refused():
     with pytest.raises(InvalidInputError, match="one curve per column, here 2"):
         Standardized(RBF(width=1.0), (1.0, 1.0), CURVES)(np.ones((4, 2)))
     with pytest.raises(InvalidInputError, match="before these are divided"):
-        View().divide(SPREADS).bend(CURVES)
+        View().then("spreads", SPREADS).then("curves", CURVES)
 
 
 def test_settings_do_not_show_curves_and_keep_them():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from discernel.arrays import Buffers, ShiftedRows, inner_products, squared_distances
+from discernel.exceptions import InvalidInputError
 from discernel.kernels import (
     RBF,
     Cosine,
@@ -202,3 +203,18 @@ def test_a_pair_without_numbers_is_one_object(name):
     pair = vars(pairs)[name]
     assert pickle.loads(pickle.dumps(pair)) is pair
     assert copy.deepcopy(pair) is pair
+
+
+@pytest.mark.parametrize("widths", [(1e170, 1e180), (1e160, 1e170), (1e161, 1.0)])
+def test_widths_whose_exponents_underflow_are_constant_kernels(widths):
+    rows = np.random.default_rng(0).standard_normal((20, 3))
+    kernels = [RBF(width=width) for width in widths]
+    matrices = dict(KernelSet(kernels).matrices(KernelSet(kernels).prepare(rows)))
+    np.testing.assert_array_equal(matrices[0], 1.0)
+    np.testing.assert_allclose(matrices[1], kernels[1](rows))
+
+
+@pytest.mark.parametrize("kernel", [RBF(width=1e-170), RBF(length_scale=1e-160)])
+def test_a_width_whose_exponent_overflows_is_refused(kernel):
+    with pytest.raises(InvalidInputError, match="too small"):
+        kernel(np.eye(3))

@@ -23,7 +23,7 @@ class OtherTerms(RBF):
     """Another distance, in the one method that says so."""
 
     def _terms(self, view):
-        return super()._terms(view.scale(tuple(METRIC.tolist())))
+        return super()._terms(view.then("scales", tuple(METRIC.tolist())))
 
 
 class OtherFunction(RBF):

@@ -43,8 +43,9 @@ class RoughBank(DenseBank):
         super().__init__(grams)
         self._error, self._direction = error, direction
 
-    def rough_system(self, weights, ridge):
-        return Perturbed(self.system(weights, ridge), self._error, self._direction)
+    def system(self, weights, ridge, *, rough=False):
+        system = super().system(weights, ridge)
+        return Perturbed(system, self._error, self._direction) if rough else system
 
 
 def problem(lam, error, direction=None, seed=0, n_classes=3):

@@ -62,29 +62,21 @@ class SharedLimit:
     @contextmanager
     def to(self, n_threads: int) -> Iterator[None]:
         """Return a context with at most so many threads."""
-        self.enter(n_threads)
-        try:
-            yield
-        finally:
-            self.leave(n_threads)
-
-    def enter(self, n_threads: int) -> None:
-        """Limit the process to so many threads until `leave`, unless it is limited to fewer."""
         with self._lock:
             if not self._inside:
                 self._first = self._pools().limit(limits=n_threads)
                 _let_others_limit()
             self._change([*self._inside, n_threads])
-
-    def leave(self, n_threads: int) -> None:
-        """End what `enter` began, with the same number."""
-        with self._lock:
-            left = self._inside.copy()
-            left.remove(n_threads)
-            if not left:
-                self._first.restore_original_limits()
-                _let_others_limit()
-            self._change(left)
+        try:
+            yield
+        finally:
+            with self._lock:
+                left = self._inside.copy()
+                left.remove(n_threads)
+                if not left:
+                    self._first.restore_original_limits()
+                    _let_others_limit()
+                self._change(left)
 
     def _change(self, inside: list[int]) -> None:
         """Keep the numbers that are asked for, and limit threads to another least of them."""

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import Cholesky, FloatArray, matmul
+from discernel.arrays import FloatArray, matmul
 from discernel.arrays.sample_weights import SampleWeights, row_weights, weights_of
 from discernel.bank.grams import Normalization
-from discernel.bank.system import CholeskySystem, Inverse, System, Workspace
+from discernel.bank.system import CholeskySystem, System, Workspace
 from discernel.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Matrices(ABC):
     n_samples: int
     rounding: FloatArray
     sample_weights: SampleWeights | None = None
-    #: Relative residuals of `system` and of `rough_system`; 0 means rounding errors only.
+    #: Relative residuals of a `system` and of a rough one; 0 means rounding errors only.
     tols: ClassVar[tuple[float, float]] = (0.0, 0.0)
     #: Whether systems need a ridge, because they are not factored.
     needs_ridge: bool = False
@@ -135,13 +135,16 @@ class Matrices(ABC):
         """Memory shared by the systems of these matrices."""
         return Workspace()
 
-    def system(self, weights: FloatArray, ridge: float | FloatArray) -> System:
+    def system(
+        self, weights: FloatArray, ridge: float | FloatArray, *, rough: bool = False
+    ) -> System:
         """Return the system diag(ridge) + Σ w_i K_i; ``ridge`` is a number, or one per sample.
 
-        The last system is cached, because the discriminant needs the last system of the learning.
+        A rough system has at least three digits, in single precision if that is faster. The last
+        system is cached, because the discriminant needs the last system of the learning.
         """
         diagonal = np.full(self.n_samples, ridge)
-        return self.workspace.system(weights, diagonal, self.tols[0], self._new_system)
+        return self.workspace.system(weights, diagonal, self.tols[rough], self._new_system)
 
     def check_factored(self) -> None:
         """Raise an error if systems cannot be solved without a ridge."""
@@ -151,11 +154,6 @@ class Matrices(ABC):
                 f"'tiled' without a device. Got a {type(self).__name__}. Choose such a bank, or "
                 "give a positive regularization."
             )
-
-    def rough_system(self, weights: FloatArray, ridge: float | FloatArray) -> System:
-        """Return `system` with at least three digits, in single precision if that is faster."""
-        diagonal = np.full(self.n_samples, ridge)
-        return self.workspace.system(weights, diagonal, self.tols[1], self._new_system)
 
     def _new_system(self, weights: FloatArray, diagonal: FloatArray, tol: float) -> System:
         """Return a new system, solved to relative residuals of at most ``tol``."""
@@ -270,11 +268,10 @@ class WithIdentity(Matrices):
         matrix[np.diag_indices_from(matrix)] += weights[0] / self.total
         return matrix
 
-    def system(self, weights: FloatArray, ridge: float | FloatArray) -> System:
-        return self._others.system(weights[1:], ridge + weights[0] / self.total)
-
-    def rough_system(self, weights: FloatArray, ridge: float | FloatArray) -> System:
-        return self._others.rough_system(weights[1:], ridge + weights[0] / self.total)
+    def system(
+        self, weights: FloatArray, ridge: float | FloatArray, *, rough: bool = False
+    ) -> System:
+        return self._others.system(weights[1:], ridge + weights[0] / self.total, rough=rough)
 
 
 class Bank(Matrices):
@@ -326,14 +323,13 @@ class Bank(Matrices):
 
     def inverse(self, weights: FloatArray, ridge: float | FloatArray) -> System:
         """Return the system with its inverse, for about the cost of three factorizations."""
-
-        def make(memory: FloatArray) -> Inverse:
-            matrix = self.combined(weights, memory)
-            matrix[np.diag_indices_from(matrix)] += ridge
-            return Inverse(Cholesky(matrix).inverse(), self.inner)
-
         self.workspace.forget()
-        return self.workspace.lend(self.n_samples, make)
+        return self.workspace.lend(
+            self.n_samples,
+            lambda memory: CholeskySystem(
+                lambda: self.combined(weights, memory), ridge, inner_products=self.inner
+            ),
+        )
 
     @abstractmethod
     def inner_products(self) -> FloatArray:

@@ -17,14 +17,13 @@ from discernel.arrays import Device, DeviceFactor, FloatArray, as_host
 from discernel.arrays.groups import Groups
 from discernel.bank.conjugate import Solved, solve_refined
 from discernel.bank.iterative import IterativeBank, RefinedSystem
-from discernel.bank.system import Inverse, System, matrix_blocks
+from discernel.bank.system import System, matrix_blocks
 from discernel.bank.tiled import Threads, TiledBank
-from discernel.bank.tiles import Centered, Tile, TilePass, around_one
+from discernel.bank.tiles import Tile, around_one
 from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.kernels import Kernel
 from discernel.kernels.device import STRIP_ENTRIES
 from discernel.kernels.terms import PreparedRows
-from discernel.kernels.weighted import slices
 
 #: Number of rows of a subset up to which NumPy is as fast.
 _FEW_ROWS = 500
@@ -72,14 +71,20 @@ class Strips(Threads):
 
     def __init__(self, device: Device, entries: int, *others: Any) -> None:
         super().__init__(*others)
-        self._device, self.entries, self.xp = device, entries, device.xp
+        self._device, self.entries, self.xp, self._n_threads = device, entries, device.xp, 1
         self.matmul = device.xp.matmul
         self.dot = lambda left, right: device.xp.sum(left * right)
+
+    def _place(self, rows: PreparedRows) -> PreparedRows:
+        return rows.on(self._device, single=self._is_single)
 
     @cached_property
     def _on_device(self) -> PreparedRows:
         """The rows on the device, copied once."""
-        return self.rows.on(self._device, single=self._is_single)
+        return self._place(self.rows)
+
+    def _placed_rows(self) -> PreparedRows:
+        return self._on_device
 
     @cached_property
     def coarse(self) -> Self:
@@ -103,6 +108,9 @@ class Strips(Threads):
     def empty(self, shape: tuple[int, ...]) -> Any:
         return self._device.empty(shape, single=self._is_single)
 
+    def _zeros(self, shape: tuple[int, ...]) -> Any:
+        return self._device.zeros(shape, single=self._is_single)
+
     def tiles(self, n_alive: int = 1) -> Iterator[Tile]:
         """Yield strips of rows with the columns from the diagonal to the right.
 
@@ -113,41 +121,6 @@ class Strips(Threads):
             stop = min(n, start + max(1, entries // (n - start)))
             yield slice(start, stop), slice(start, n)
             start = stop
-
-    def columns(self, at: NDArray[np.intp], factors: FloatArray, centered: Centered) -> FloatArray:
-        out = np.empty((len(at), self.n_samples))
-        kernels, active = self._wanted(None, factors)
-        chosen = self.rows[at].on(self._device)
-        for rows in slices(slice(0, self.n_samples), max(1, self.entries // len(at))):
-            total = kernels.weighted_sum(factors[active], self._on_device[rows], chosen)
-            self._subtract((rows, at), total, factors, centered)
-            out[:, rows] = as_host(centered.weigh((rows, at), total, self.put)).T
-        return out
-
-    def run(self, task: TilePass) -> FloatArray:
-        kernels, positions = self._wanted(task.active, task.factors)
-        out = self._device.zeros(task.shape, single=self._is_single)
-        for tile in self.tiles(task.n_alive):
-            X, Z = (self._on_device[rows] for rows in tile)
-            if task.factors is None:
-                parts = kernels.matrices(X, Z, aligned=True)
-                found = self._less_means(tile, ((positions[i], part) for i, part in parts))
-            else:
-                total = kernels.weighted_sum(task.factors[positions], X, Z, aligned=True)
-                self._subtract(tile, total, task.factors, task.centered)
-                found = iter([(0, total)])
-            task.work(tile, found, out)
-        return as_host(out)
-
-    def _subtract(
-        self, tile: Any, total: Any, factors: FloatArray, centered: Centered | None
-    ) -> None:
-        """Subtract means from a tile of Σ f_i G_i: of nearly constant kernels, and of the sum."""
-        for i, off in self.taken_off.items():
-            if factors[i]:
-                off.subtract(tile, total, self.put, factors[i])
-        if centered is not None:
-            centered.subtract(tile, total, self.put)
 
 
 #: Blocks of so few groups are gathered on the device; for those of more, the matrix is copied.
@@ -242,17 +215,19 @@ class DeviceSystem(RefinedSystem):
         return at, self._solve_new(units, self.tol).solution[at, np.arange(len(at))]
 
 
-class DeviceInverse(Inverse):
-    """`Inverse` on a device."""
+class DeviceInverse(System):
+    """A system solved by products with its inverse on a device, which `inner` does not change."""
 
     def __init__(
         self, matrix: Any, device: Device, inner_products: Callable[[Any], FloatArray]
     ) -> None:
         self._matrix, self._device, self._inner_products = matrix, device, inner_products
-        self._diagonal = as_host(device.xp.linalg.diagonal(matrix)).copy()
 
     def solve(self, right: FloatArray) -> FloatArray:
         return as_host(self._device.xp.matmul(self._matrix, self._device.put(right)))
+
+    def inverse_diagonal(self) -> FloatArray:
+        return as_host(self._device.xp.linalg.diagonal(self._matrix))
 
     def inverse_blocks(self, groups: Groups) -> list[FloatArray]:
         return _blocks(self._matrix, groups, self._device)
@@ -348,7 +323,7 @@ class DeviceBank(IterativeBank):
         out[:] = whole
         return out
 
-    def inverse(self, weights: FloatArray, ridge: float | FloatArray) -> Inverse:  # type: ignore[override]
+    def inverse(self, weights: FloatArray, ridge: float | FloatArray) -> System:  # type: ignore[override]
         self.workspace.forget()
         matrix = self.device_matrix(weights, np.full(self.n_samples, ridge))
         inverse = DeviceFactor(matrix, self.device).inverse()

@@ -31,17 +31,17 @@ class ExactBank(Bank):
     Parameters
     ----------
     engine : Engine
-        Of all candidates.
+        The engine of all candidates.
     names : sequence of str
-        Their names.
+        Names of the candidates.
     diagonals : ndarray of shape (n_candidates, n_samples)
-        Those of the raw matrices.
+        Diagonals of the raw matrices.
     normalization : {"centered_trace", "trace"}, default="centered_trace"
-        What is made equal for all kernels.
+        The trace that is made equal for all kernels.
     part : bool, default=False
-        Whether the rows are a part of the training set, on which a kernel may be constant.
+        Whether the rows are a subset of the training set, on which a kernel may be constant.
     sample_weights : SampleWeights, optional
-        How much rows count; by default all the same.
+        Weights of rows; equal by default.
 
     Warns
     -----
@@ -75,20 +75,22 @@ class ExactBank(Bank):
 
     @abstractmethod
     def _check_values(self, means: FloatArray) -> None:
-        """Raise a clear error if means of rows show that a matrix is not finite, or it is bad."""
+        """Raise an error if row means show that a matrix is not finite or not a Gram matrix."""
 
     def _center_cancelling(self, traces: FloatArray, diagonals: FloatArray) -> None:
-        """Have the means of rows and columns taken off the tiles of nearly constant kernels.
+        """Subtract the means of rows and columns from the tiles of nearly constant kernels.
 
-        What is wrong with the computed means is found by another pass, and goes with the rest.
+        Rounding errors of these means are the means of the centred tiles, from another pass.
         """
-        self._means = self._row_means.copy()  # of what tiles are then, not of the kernels
+        self._means = self._row_means.copy()  # row means of tiles, which may be centred
         cancelling = np.flatnonzero(traces > CANCELLING * self._centered_traces)
         if not len(cancelling):
             return
         weights, rows = self.sample_weights, self.row_weights
         taken = {int(i): self._row_means[i].copy() for i in cancelling}
-        self._engine = self._engine.less({i: Centered(m, weights) for i, m in taken.items()})
+        self._engine = self._engine.without_means(
+            {i: Centered(m, weights) for i, m in taken.items()}
+        )
         self._means[cancelling] = self._engine.row_means(rows, cancelling)[cancelling]
         for i, means in taken.items():
             left = diagonals[i] - means - (means - rows.means(means))
@@ -100,11 +102,11 @@ class ExactBank(Bank):
         return Centered(factors @ self._means, self.sample_weights)
 
     def _centered_vectors(self, vectors: FloatArray) -> FloatArray:
-        """Return CᵀDV, which raw matrices are multiplied by; without weights, V less its means."""
+        """Return CᵀDV, to be multiplied by raw matrices; without weights, V minus its means."""
         return self.row_weights.scale(self.row_weights.project(vectors))
 
     def _centered_products(self, products: FloatArray) -> FloatArray:
-        """Return D C times products with raw matrices, in their memory."""
+        """Return D C times products with raw matrices, in place."""
         return self.row_weights.scale(self.row_weights.center(products))
 
     # ---- what criteria ask for ---------------------------------------------------------------
@@ -165,16 +167,16 @@ class ExactBank(Bank):
 class DenseBank(ExactBank):
     """The candidates as one stack of raw Gram matrices, which is not changed.
 
-    Nor copied, but for matrices that are nearly constant: these are centred first.
+    Only nearly constant matrices are copied, because they are centred first.
 
     Parameters
     ----------
     grams : array-like of shape (n_candidates, n_samples, n_samples)
         The raw matrices.
     names : sequence of str, optional
-        Their names, for messages.
+        Names of the matrices, for messages.
     trusted : sequence of bool, optional
-        Which matrices need not be checked for symmetry and definiteness.
+        Whether each matrix is symmetric and positive semidefinite without a check.
     **options
         ``normalization``, ``part`` and ``sample_weights``, as in `ExactBank`.
     """

@@ -283,7 +283,7 @@ class IterativeBank(TiledBank):
         factors, diagonal = weights * self.scales, np.zeros(self.n_samples)
         for i in np.flatnonzero(weights):
             values = self._engine.kernels.kernels[i].diagonal(self._X)
-            taken = self._engine.taken_off.get(int(i))
+            taken = self._engine.removed_means.get(int(i))
             for means in [self._means[i]] if taken is None else [taken.means, self._means[i]]:
                 values = values - 2.0 * means + self.row_weights.means(means)
             diagonal += factors[i] * values

@@ -116,6 +116,8 @@ class CholeskySystem(System):
     product : callable, optional
         From V to Σ w_i K_i V in double precision, for the residuals of a matrix of single
         precision.
+    inner_products : callable, optional
+        From a symmetric matrix S to all ⟨K_i, S⟩, for `inner`. The matrix is then inverted at once.
 
     Notes
     -----
@@ -130,18 +132,25 @@ class CholeskySystem(System):
         null: FloatArray | None = None,
         tol: float = 0.0,
         product: Callable[[FloatArray], FloatArray] | None = None,
+        inner_products: Callable[[FloatArray], FloatArray] | None = None,
     ) -> None:
         self.tol, self._ridge, self._product, matrix = tol, ridge, product, make()
+        self._inner_products = inner_products
         if null is not None:
             self._factor = _factor_across(matrix, null)
         else:
             matrix[np.diag_indices_from(matrix)] += ridge
             self._factor = Cholesky(matrix)
-        self._blocks: tuple[Groups, list[FloatArray]] | None = None
+        self._inverse = None if inner_products is None else self._factor.inverse()
+        self._is_lost = False
 
     def solve(self, right: FloatArray) -> FloatArray:
+        if self._is_lost:
+            raise RuntimeError("`inner` overwrites the inverse and must be the last call.")
         # Also for single precision, because certificates are summed in double precision.
-        return np.asarray(self._factor.solve(right), dtype=np.float64)
+        known = self._inverse
+        found = self._factor.solve(right) if known is None else matmul(known, right)
+        return np.asarray(found, dtype=np.float64)
 
     def solve_residual(self, right: FloatArray) -> tuple[FloatArray, FloatArray | None]:
         found = self.solve(right)
@@ -155,13 +164,25 @@ class CholeskySystem(System):
 
     @cached_property
     def _inverse_diagonal(self) -> FloatArray:
+        if self._inverse is not None:
+            return np.asarray(self._inverse.diagonal(), dtype=np.float64)
         return self._factor.inverse_diagonal()
 
     def inverse_blocks(self, groups: Groups) -> list[FloatArray]:
-        if self._blocks is None or self._blocks[0] is not groups:
-            blocks = [self._factor.inverse_blocks(rows) for rows in groups.batches]
-            self._blocks = groups, blocks
-        return self._blocks[1]
+        if self._inverse is None:
+            return [self._factor.inverse_blocks(rows) for rows in groups.batches]
+        return matrix_blocks(self._inverse, groups)
+
+    def inner(
+        self, diagonal: FloatArray, left: FloatArray, right: FloatArray, scale: float
+    ) -> tuple[FloatArray, float]:
+        if self._inner_products is None or self._inverse is None:
+            return super().inner(diagonal, left, right, scale)
+        rows, self._inverse, self._is_lost = self._inverse, None, True
+        rows *= np.sqrt(diagonal)[:, None]
+        # N⁻¹ is symmetric, so the transpose of its scaled rows are its scaled columns.
+        S = self_product_less(rows.T, left, right, scale)
+        return self._inner_products(S), float(np.trace(S))
 
 
 def matrix_blocks(matrix: FloatArray, groups: Groups) -> list[FloatArray]:
@@ -189,48 +210,6 @@ def _factor_across(matrix: FloatArray, null: FloatArray) -> Cholesky:
             "features than there are rows. Use a positive regularization."
         )
     return factor
-
-
-class Inverse(System):
-    """A system solved by products with its stored inverse.
-
-    Parameters
-    ----------
-    matrix : ndarray of shape (n_samples, n_samples)
-        N⁻¹, symmetric and C-contiguous; overwritten by `inner`.
-    inner_products : callable
-        From a symmetric matrix S to all ⟨K_i, S⟩.
-    """
-
-    def __init__(
-        self, matrix: FloatArray, inner_products: Callable[[FloatArray], FloatArray]
-    ) -> None:
-        self._matrix: FloatArray | None = matrix
-        self._inner_products = inner_products
-        self._diagonal = matrix.diagonal().copy()
-
-    def inverse_diagonal(self) -> FloatArray:
-        return self._diagonal
-
-    def inverse_blocks(self, groups: Groups) -> list[FloatArray]:
-        return matrix_blocks(self._known(), groups)
-
-    def solve(self, right: FloatArray) -> FloatArray:
-        return matmul(self._known(), right)
-
-    def inner(
-        self, diagonal: FloatArray, left: FloatArray, right: FloatArray, scale: float
-    ) -> tuple[FloatArray, float]:
-        rows, self._matrix = self._known(), None
-        rows *= np.sqrt(diagonal)[:, None]
-        # N⁻¹ is symmetric, so the transpose of its scaled rows are its scaled columns.
-        S = self_product_less(rows.T, left, right, scale)
-        return self._inner_products(S), float(np.trace(S))
-
-    def _known(self) -> FloatArray:
-        if self._matrix is None:
-            raise RuntimeError("`inner` overwrites an Inverse and must be its last call.")
-        return self._matrix
 
 
 # ---- systems of low rank -----------------------------------------------------------------------

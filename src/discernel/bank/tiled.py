@@ -1,7 +1,7 @@
-"""A bank that stores no matrix: every result is computed tile by tile, anew each time.
+"""A bank that stores no matrix: tiles are computed in threads for every result.
 
-A tile and what is made of it stay in the cache; symmetric tiles are computed once; tiles go to
-threads. Memory does not grow with the number of kernels.
+Tiles and their intermediate results fit into the cache, and symmetric tiles are computed once.
+Memory does not grow with the number of kernels.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from discernel.arrays import (
     Buffers,
     FloatArray,
+    as_host,
     blas_threads,
     draw_rows,
     in_threads,
@@ -32,28 +33,31 @@ from discernel.bank.system import System
 from discernel.bank.tiles import Centered, Engine, Found, Tile, TilePass, around_one
 from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.kernels import Kernel, kernel_names
-from discernel.kernels.evaluate import KernelSet
+from discernel.kernels.evaluate import KernelSet, add_up
+from discernel.kernels.terms import PreparedRows
 from discernel.kernels.weighted import slices
 
 #: Rows and columns of a tile: 1 MiB, of which a core holds two or three in its cache.
 _ROWS, _COLUMNS = 256, 512
-#: Tiles that a thread holds at a time, and the rows of the smallest.
+#: Tiles of a thread in memory at a time, and the rows of the smallest tile.
 _TILES, _LEAST_ROWS = 5, 16
-#: Batches of tiles for every thread, so that none waits long for the others; and numbers of the
-#: results of threads that are added at a time.
+#: Batches of tiles per thread, for an even load; and numbers of results added at a time.
 _BATCHES, _ADDED = 12, 2**16
-#: Rows of the columns that are made at a time.
-_STRIP = 512
-#: Bytes of all matrices together up to which a stack of them is made instead.
+#: Bytes of all matrices up to which they are stored instead.
 CACHE_BYTES = 256 * 2**20
-#: Rows on which kernels of the user's are checked to be kernels.
+#: Number of rows on which kernels written by users are checked.
 _CHECKED_ROWS = 400
-#: The least ridge, in units of kernels of trace 1, at which single precision has three digits left.
+#: Smallest ridge, for kernels of trace 1, at which single precision has three digits.
 _SINGLE_RIDGE = 1e-4
 
 
 class Threads(Engine):
-    """Tiles that threads compute, of double or of single precision, in memory of a given size."""
+    """Engine that computes tiles in threads, in double or single precision."""
+
+    #: Array to which results of tiles are added.
+    _zeros: Callable[..., Any] = staticmethod(np.zeros)
+    #: Entries of columns that are computed at a time.
+    entries = 2**16
 
     def __init__(
         self, kernels: Sequence[Kernel], X: Any, n_threads: int, cache_bytes: float
@@ -61,22 +65,22 @@ class Threads(Engine):
         self.kernels, self.n_samples, self.n_kernels = KernelSet(kernels), n_rows(X), len(kernels)
         self.rows = self.kernels.prepare(X)
         self._n_threads, self._tile_shape = n_threads, _tile_shape(cache_bytes, n_threads)
-        self.taken_off: dict[int, Centered] = {}
+        self.removed_means: dict[int, Centered] = {}
         self._is_single = False
 
     def of(self, positions: NDArray[np.intp]) -> Self:
         made = copy(self)
-        old, taken = positions.tolist(), self.taken_off
+        old, taken = positions.tolist(), self.removed_means
         made.kernels, made.n_kernels = self.kernels.of(old), len(old)
-        made.taken_off = {new: taken[i] for new, i in enumerate(old) if i in taken}
+        made.removed_means = {new: taken[i] for new, i in enumerate(old) if i in taken}
         return made
 
     def single(self, active: Sequence[int]) -> Self | None:
-        """Return the engine of single precision; None where some kernels make it slow, or bad.
+        """Return the engine of single precision; None if it is slower or not accurate.
 
-        It is faster for kernels of squared distances. Nearly constant ones need all digits.
+        It is faster for kernels of squared distances. Nearly constant kernels need all digits.
         """
-        if any(i in self.taken_off for i in active):
+        if any(i in self.removed_means for i in active):
             return None
         rows = self.rows.single({key for i in active for key in self.kernels.keys[i]})
         if rows is None:
@@ -88,7 +92,7 @@ class Threads(Engine):
     def tiles(self, n_alive: int = 1) -> Iterator[Tile]:
         """Yield the tiles on and above the diagonal, those on it square.
 
-        Memory is for ``n_alive`` matrices of each, which few tiles of a thread leave room for.
+        ``n_alive`` is the number of matrices of a tile in memory at a time.
         """
         height, width = self._tile_shape
         for top in range(0, self.n_samples, height):
@@ -100,101 +104,109 @@ class Threads(Engine):
     def run(self, task: TilePass) -> FloatArray:
         return self._run(task, self.tiles(task.n_alive))
 
-    def _run(self, task: TilePass, tiles: Iterable[Any]) -> FloatArray:
-        """Do the work with some tiles, each thread in an array of its own, and return their sum."""
+    def _run(
+        self, task: TilePass, tiles: Iterable[Any], other: PreparedRows | None = None
+    ) -> FloatArray:
+        """Do the work on some tiles and return the sum. Each thread adds to its own array.
+
+        ``other`` are the rows of the columns of all tiles; by default, a tile has their positions.
+        """
         kernels, positions = self._wanted(task.active, task.factors)
-        compiled = self._compiled(task, kernels, positions)
+        placed = self._placed_rows()
+        compiled = None if placed.device else self._compiled(task, kernels, positions)
         if compiled is not None:
             return self._in_threads(compiled, _in_batches(tiles, self._n_threads), task.shape)
+        factors = None if task.factors is None else task.factors[positions]
+        removed_means = any(i in self.removed_means for i in positions)
 
-        def run(tile: Any, place: tuple[FloatArray, Buffers]) -> None:
-            (rows, columns), (part, buffers) = tile, place
-            X, Z = self.rows[rows], None if rows is columns else self.rows[columns]
-            if task.factors is not None and not self.taken_off and positions:
-                total = kernels.weighted_sum(task.factors[positions], X, Z, buffers)
-                if task.centered is not None:
-                    task.centered.subtract(tile, total, self.put)
-                found: Any = iter([(0, total)])
+        def find(tile: Any, X: PreparedRows, Z: PreparedRows | None, buffers: Buffers) -> Found:
+            options: dict[str, Any] = {"buffers": buffers, "aligned": other is None}
+            if factors is not None and not removed_means:
+                total = kernels.weighted_sum(factors, X, Z, **options)
             else:
-                found = ((positions[i], each) for i, each in kernels.matrices(X, Z, buffers))
-                found = self._less_means(tile, found) if self.taken_off else found
-                if task.factors is not None:
-                    shape = n_rows(X.rows), n_rows((X if Z is None else Z).rows)
-                    found = iter([(0, self._sum(tile, shape, task, found, buffers))])
-            task.work(tile, found, part)
+                parts = kernels.matrices(X, Z, **options)
+                found: Found = ((positions[i], each) for i, each in parts)
+                found = self._without_means(tile, found) if removed_means else found
+                if task.factors is None:
+                    yield from found
+                    return
+                # Subtract means first: nearly constant kernels have large factors.
+                total = add_up(found, task.factors)
+            if task.centered is not None:
+                task.centered.subtract(tile, total, self.put)
+            yield 0, total
+
+        def run(tile: Any, place: tuple[Any, Buffers]) -> None:
+            (rows, columns), (part, buffers) = tile, place
+            Z = None if rows is columns else placed[columns] if other is None else other
+            task.work(tile, find(tile, placed[rows], Z, buffers), part)
 
         return self._in_threads(run, tiles, task.shape)
 
-    def _sum(
-        self, tile: Tile, shape: tuple[int, int], task: TilePass, found: Found, buffers: Buffers
-    ) -> FloatArray:
-        """Return the weighted sum of the matrices of a tile, of which some had their means off."""
-        assert task.factors is not None
-        total, term = buffers("total", shape), buffers("term", shape)
-        total[:] = 0.0
-        if task.centered is not None:
-            task.centered.subtract(tile, total, self.put)
+    def _without_means(self, tile: Tile, found: Found) -> Found:
+        """Yield the matrices of a tile, without the means of nearly constant kernels."""
         for position, matrix in found:
-            np.multiply(matrix, task.factors[position], out=term, casting="same_kind")
-            total += term
-        return total
+            off = self.removed_means.get(position)
+            # A copy, because the next kernel may be the square of this matrix.
+            yield position, matrix if off is None else off.subtract(tile, 1.0 * matrix, self.put)
+
+    def _place(self, rows: PreparedRows) -> PreparedRows:
+        """Return rows where tiles are computed."""
+        return rows
+
+    def _placed_rows(self) -> PreparedRows:
+        return self.rows
 
     def _in_threads(
         self, run: Callable[[Any, Any], None], jobs: Iterable[Any], shape: tuple[int, ...]
     ) -> FloatArray:
-        """Do jobs, each thread with an array and buffers of its own, and return the sum of arrays.
+        """Do jobs in threads, each with its own array and buffers, and return the sum of arrays.
 
-        The sum is made in threads too: 16 arrays of 10,000 × 64 numbers are 80 MB.
+        The sum is computed in threads, too: 16 arrays of 10,000 × 64 numbers are 80 MB.
         """
-        parts = [np.zeros(shape) for _ in range(self._n_threads)]
+        parts = [self._zeros(shape) for _ in range(self._n_threads)]
         in_threads(run, jobs, [(part, Buffers(self._is_single)) for part in parts])
+        if len(parts) == 1:
+            return np.asarray(as_host(parts[0]))
         first, *others = (part.reshape(-1) for part in parts)
 
         def add(some: slice, _: object) -> None:
             for other in others:
                 first[some] += other[some]
 
-        if others and len(first):
+        if len(first):
             in_threads(add, slices(slice(0, len(first)), _ADDED), [None] * self._n_threads)
-        return parts[0]
+        return np.asarray(first.reshape(shape))
 
     # ---- compiled loops ----------------------------------------------------------------------
 
     def _compiled(
         self, task: TilePass, kernels: KernelSet, positions: list[int]
     ) -> Callable[[Any, Any], None] | None:
-        """Return what does the work with batches of tiles without the interpreter; None: nothing.
-
-        Products and matrices of sums are computed so, which is nearly all work on many rows.
-        """
-        if any(i in self.taken_off for i in positions) or not positions:
+        """Return a function that does the work on batches of tiles by compiled loops, or None."""
+        array: Any
+        work, array = task.compiled or ("", None)
+        is_slow = work == "compress" and self._is_single
+        if not work or is_slow or not positions or any(i in self.removed_means for i in positions):
             return None
-        vectors, basis, matrix = task.vectors, task.basis, task.matrix
-        if basis is not None and self._is_single:
-            return None
-        if task.factors is None and (vectors is not None or basis is not None):
-            total, order = kernels.compiled_each(self.rows)
-            places = np.array([positions[i] for i in order], dtype=np.int64)
-        elif task.factors is not None and (vectors is not None or matrix is not None):
-            total, places = kernels.compiled_sum(task.factors[positions], self.rows), None
-        else:
-            return None
+        factors = None if task.factors is None else task.factors[positions]
+        total, order = kernels.compiled(self.rows, factors)
         if total is None or total.n_entries > _TILES * self._tile_shape[0] * self._tile_shape[1]:
             return None
-        made = total
-        if basis is not None and places is not None:
-            every = places
-            return lambda tiles, place: made.add_compressed(tiles, basis, place[0], every)
-        if vectors is not None:
-            return lambda tiles, place: made.add_products(tiles, vectors, place[0], places)
+        made, places = total, np.array([positions[i] for i in order], dtype=np.int64)
+        if work == "compress":
+            return lambda tiles, place: made.add_compressed(tiles, array, place[0], places)
+        if work == "product":
+            each = None if factors is not None else places
+            return lambda tiles, place: made.add_products(tiles, array, place[0], each)
         assert task.centered is not None
         by = task.centered.means, task.centered.across, task.centered.roots
-        return lambda tiles, _: made.write(tiles, *by, matrix)
+        return lambda tiles, _: made.write(tiles, *by, array)
 
     def _wanted(
         self, active: NDArray[np.intp] | None, factors: FloatArray | None
     ) -> tuple[KernelSet, list[int]]:
-        """Return the kernels of some positions, or those with a factor, and where they stand."""
+        """Return the active kernels, or those with a nonzero factor, and their positions."""
         active = active if factors is None else np.flatnonzero(factors)
         if active is None:
             return self.kernels, list(range(self.n_kernels))
@@ -206,15 +218,17 @@ class Threads(Engine):
 
         def work(tile: Any, found: Found, _: Any) -> None:
             for _, total in found:
-                out[:, tile[0]] = centered.weigh(tile, total, self.put).T
+                out[:, tile[0]] = as_host(centered.weigh(tile, total, self.put)).T
 
-        strips = [(rows, at) for rows in slices(slice(0, self.n_samples), _STRIP)]
-        self._run(TilePass(work, factors=factors, centered=centered), strips)
+        step = max(1, self.entries // len(at))
+        strips = [(rows, at) for rows in slices(slice(0, self.n_samples), step)]
+        task = TilePass(work, factors=factors, centered=centered)
+        self._run(task, strips, self._place(self.rows[at]))
         return out
 
 
 def _in_batches(tiles: Iterable[Tile], n_threads: int) -> list[NDArray[np.int64]]:
-    """Return the bounds of tiles, some at a time, as compiled loops take them."""
+    """Return the bounds of tiles in batches, for compiled loops."""
     bounds = np.array(
         [(rows.start, rows.stop, columns.start, columns.stop) for rows, columns in tiles],
         dtype=np.int64,
@@ -228,7 +242,7 @@ def _in_single(array: FloatArray) -> Any:
 
 
 class TiledBank(ExactBank):
-    """Kernels on rows, never stored.
+    """Kernels on rows, without stored matrices.
 
     Parameters
     ----------
@@ -237,24 +251,23 @@ class TiledBank(ExactBank):
     X : array-like of shape (n_samples, n_features)
         The training rows.
     n_threads : int, optional
-        Threads that tiles go to; by default one per core, and one where a kernel is not
-        ``thread_safe``.
+        Number of threads; by default one per core, or one if a kernel is not ``thread_safe``.
     cache_bytes : float, default=256 MiB
-        What all tiles together, or the matrices of a small part, may take.
+        Memory limit of all tiles together, and of the stored matrices of a subset of the rows.
     **options
         ``normalization``, ``part`` and ``sample_weights``, as in `ExactBank`.
 
     Raises
     ------
     InvalidInputError
-        If there is no room for the smallest tile, a kernel is not finite on some tile, or a kernel
-        of the user's is none.
+        If the smallest tile does not fit into memory, a kernel is not finite on some tile, or a
+        kernel written by the user is not positive semidefinite.
 
     Notes
     -----
     ``combined`` and ``products`` cost one pass over the tiles each: for a ladder of Gaussian
-    widths one exponential and two multiplications per further kernel and entry. Memory is that of
-    the result and of a few tiles a thread.
+    widths, one exponential and two multiplications per further kernel and entry. Memory is that of
+    the result and of a few tiles per thread.
     """
 
     #: Rough systems are of single precision.
@@ -330,9 +343,9 @@ class TiledBank(ExactBank):
         return super()._new_system(weights, diagonal, 0.0)
 
     def subset(self, rows: NDArray[np.intp]) -> Bank:
-        """Return the same kernels on some of the samples, as a stack where that is small.
+        """Return the same kernels on some of the samples, stored if that needs little memory.
 
-        Small beside the two matrices of all samples that are needed anyway, too.
+        The limits are ``cache_bytes`` and the memory of two matrices of all samples.
         """
         kernels, kind = self._engine.kernels.kernels, self._kind_of_part(len(rows))
         options = self._part_options(rows)
@@ -344,14 +357,14 @@ class TiledBank(ExactBank):
         return DenseBank(stack, kernel_names(kernels), trusted=trusted, **options)
 
     def _kind_of_part(self, n_rows: int) -> Callable[..., TiledBank] | None:
-        """Return the class of the bank of some of the rows; None for a `DenseBank`."""
+        """Return the class of the bank of a subset of the rows; None for a `DenseBank`."""
         entries = self.n_kernels * n_rows**2
         small = 8 * entries <= self._cache_bytes and entries <= 2 * self.n_samples**2
         return None if small else TiledBank
 
 
 def _check_kernels(kernels: Sequence[Kernel], names: list[str], X: Any) -> None:
-    """Check on some rows that kernels of the user's are kernels."""
+    """Raise an error if a kernel written by the user is not positive semidefinite on the rows."""
     mine = [i for i, kernel in enumerate(kernels) if not kernel.trusted]
     if mine:
         check_grams(gram_stack([kernels[i] for i in mine], X), [names[i] for i in mine], None)

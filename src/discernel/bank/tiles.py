@@ -1,8 +1,8 @@
-"""Reductions over the tiles of all kernels, written once, and the engines that compute tiles.
+"""Reductions over the tiles of all kernels, and the engines that compute tiles.
 
 A reduction is a function of a tile of every kernel, or of their weighted sum, that adds to an
 array. An `Engine` calls it with all tiles on and above the diagonal: in threads, in strips on a
-device, on the workers of a cluster, or with matrices that are stored.
+device, on the workers of a cluster, or with stored matrices.
 """
 
 from __future__ import annotations
@@ -20,40 +20,37 @@ from numpy.typing import NDArray
 from discernel.arrays import FloatArray, matmul
 from discernel.arrays.sample_weights import SampleWeights, row_weights
 
-#: Entries of the rows of all matrices that are taken at a time where work keeps them.
+#: Entries of the rows of all matrices in memory at a time.
 _BLOCK_ENTRIES = 2**17
-#: Rows and columns, the latter from the first of the rows on or further right. What is not among
-#: the rows has a mirror image below the diagonal, which no tile shows.
+#: Rows and columns of a tile on or above the diagonal. Columns that are not among the rows count
+#: twice, because no tile has their mirror image below the diagonal.
 Tile = tuple[slice, slice]
-#: The positions of kernels and their matrices, each to be read, not changed, before the next.
+#: Positions of kernels and their matrices, which are read-only and valid until the next one.
 Found = Iterator[tuple[int, Any]]
 
 
 class Centered:
-    """Take means off tiles, and multiply them by the roots of the weights of rows: D C G Cᵀ D.
+    """Subtract means from tiles and multiply by the roots of sample weights: D C G Cᵀ D.
 
-    Tiles are changed in place, and returned. ``put`` makes an array of their library from one of
-    NumPy.
+    Tiles are changed in place and returned. ``put`` converts a NumPy array to their library.
 
     Parameters
     ----------
     means : ndarray of shape (n_samples,)
         The means of the rows of the whole matrix.
     weights : SampleWeights or None
-        How much rows count.
+        The weights of rows; None for equal weights.
     """
 
     def __init__(self, means: FloatArray, weights: SampleWeights | None) -> None:
         self.means, self._roots = means, None if weights is None else weights.roots
         self.across = means - row_weights(weights, len(means)).means(means)
 
-    def subtract(
-        self, tile: tuple[Any, Any], values: Any, put: Callable[[FloatArray], Any], by: float = 1.0
-    ) -> Any:
-        """Take the means of a matrix, times a factor, off the values of a tile."""
+    def subtract(self, tile: tuple[Any, Any], values: Any, put: Callable[[FloatArray], Any]) -> Any:
+        """Subtract the means of a matrix from the values of a tile."""
         rows, columns = tile
-        values -= put(by * self.means[rows, None])
-        values -= put(by * self.across[None, columns])
+        values -= put(self.means[rows, None])
+        values -= put(self.across[None, columns])
         return values
 
     @property
@@ -72,29 +69,26 @@ class Centered:
 
 @dataclass(frozen=True, eq=False)
 class TilePass:
-    """Work that is to be done with all tiles.
+    """Work on all tiles.
 
     Attributes
     ----------
     work : callable
-        Called with a tile, the positions and matrices of kernels there, or 0 and their sum, which
-        it may change, and an array to add to.
+        Function of a tile, the positions and matrices of kernels there (or 0 and their sum, which
+        it may change) and the array to add to.
     shape : tuple of int
         The shape of the array.
     active : ndarray of int or None
-        The positions of the kernels that are wanted; None: all.
+        Positions of the kernels to compute; all for None.
     factors : ndarray of shape (n_kernels,) or None
-        The f_i of Σ f_i G_i; None: every kernel is wanted by itself.
+        The f_i of Σ f_i G_i; None for single kernels.
     n_alive : int
-        How many matrices of a tile are kept at a time.
+        Number of matrices of a tile in memory at a time.
     centered : Centered or None
-        What takes means off the sum.
-    vectors : array of shape (n_samples, n) or None
-        Where the work is to add the sum times vectors, these: compiled loops then do it.
-    basis : array of shape (n_samples, n) or None
-        The same where the work is to add halves of every SᵀG_iS.
-    matrix : array of shape (n_samples, n_samples) or None
-        The same where the work is to write the sum to a matrix.
+        Centring of the sum.
+    compiled : (str, array) or None
+        Work that compiled loops do too: ``"product"`` with vectors, ``"compress"`` by a basis, or
+        ``"combine"``, which writes to a matrix.
     """
 
     work: Callable[[Tile, Found, Any], None]
@@ -103,9 +97,7 @@ class TilePass:
     factors: FloatArray | None = None
     n_alive: int = 1
     centered: Centered | None = None
-    vectors: Any = None
-    basis: Any = None
-    matrix: Any = None
+    compiled: tuple[str, Any] | None = None
 
 
 def _dot(left: FloatArray, right: FloatArray) -> Any:
@@ -121,16 +113,16 @@ class Engine(ABC):
     xp: Any = np
     put: Callable[[FloatArray], Any] = staticmethod(np.ascontiguousarray)
     empty: Callable[..., Any] = staticmethod(np.empty)
-    #: The product of two matrices, and the sum of the products of their entries. On the host those
-    #: of NumPy, which let other threads run; `arrays.matmul` does not.
+    #: The product of two matrices, and the sum of the products of their entries. On the host, those
+    #: of NumPy, which release the global interpreter lock; `arrays.matmul` does not.
     matmul: Callable[[Any, Any], Any] = staticmethod(np.matmul)
     dot: Callable[[Any, Any], Any] = staticmethod(_dot)
-    #: What is taken off the tiles of nearly constant kernels, by their positions.
-    taken_off: dict[int, Centered]
+    #: Centring of the tiles of nearly constant kernels, by their positions.
+    removed_means: dict[int, Centered]
 
     @abstractmethod
     def run(self, task: TilePass) -> FloatArray:
-        """Do the work with all tiles, and return the array that it has added to, zeros at first."""
+        """Do the work on all tiles and return the sum."""
 
     @abstractmethod
     def of(self, positions: NDArray[np.intp]) -> Self:
@@ -139,24 +131,17 @@ class Engine(ABC):
     def row_means(
         self, weights: SampleWeights, active: NDArray[np.intp] | None = None
     ) -> FloatArray:
-        """Return the means of the rows of every matrix; 0 where not active."""
+        """Return the row means of every matrix; 0 for kernels that are not active."""
         return self.product(weights.values[:, None], active)[:, :, 0] / weights.total
 
-    def less(self, taken: dict[int, Centered]) -> Self:
-        """Return the engine of matrices, those of some positions less their means."""
+    def without_means(self, taken: dict[int, Centered]) -> Self:
+        """Return the engine with some matrices centred."""
         made = copy(self)
-        made.taken_off = taken
+        made.removed_means = taken
         return made
 
-    def _less_means(self, tile: Tile, found: Found) -> Found:
-        """Yield the matrices of a tile, nearly constant ones less their means."""
-        for position, matrix in found:
-            off = self.taken_off.get(position)
-            # In other memory: the next kernel may be its square.
-            yield position, matrix if off is None else off.subtract(tile, 1.0 * matrix, self.put)
-
     # ---- reductions --------------------------------------------------------------------------
-    # Work holds what it needs of the engine, and not the engine: it may be sent to other machines.
+    # Functions do not hold the engine, because they may be sent to other machines.
 
     def product(
         self,
@@ -164,9 +149,9 @@ class Engine(ABC):
         active: NDArray[np.intp] | None = None,
         factors: FloatArray | None = None,
     ) -> FloatArray:
-        """Return every G_iV, of shape (n_kernels, n_samples, n_vectors); 0 where not active.
+        """Return every G_iV, of shape (n_kernels, n_samples, n_vectors); 0 if not active.
 
-        With factors Σ f_i G_i V alone, of shape (1, n_samples, n_vectors): one product a tile.
+        With factors, return only Σ f_i G_i V, of shape (1, n_samples, n_vectors).
         """
         V, matmul = self.put(vectors), self.matmul
 
@@ -178,7 +163,7 @@ class Engine(ABC):
                     out[i, rest, :] += matmul(matrix[:, own:].T, V[rows, :])
 
         shape = self.n_kernels if factors is None else 1, *vectors.shape
-        return self.run(TilePass(work, shape, active, factors, vectors=V))
+        return self.run(TilePass(work, shape, active, factors, compiled=("product", V)))
 
     def compress(self, basis: FloatArray) -> FloatArray:
         """Return halves of every SᵀG_iS, of shape (n_kernels, n_columns, n_columns).
@@ -195,7 +180,7 @@ class Engine(ABC):
                 out[i, :, :] += matmul(left, matmul(matrix, right))
 
         shape = self.n_kernels, basis.shape[1], basis.shape[1]
-        return self.run(TilePass(work, shape, basis=S))
+        return self.run(TilePass(work, shape, compiled=("compress", S)))
 
     def inner(self, matrix: Any) -> FloatArray:
         """Return every ⟨G_i, S⟩ of a symmetric S of the library of the engine."""
@@ -247,7 +232,7 @@ class Engine(ABC):
                 out[rows, columns] = total
                 out[rest, rows] = total[:, own:].T
 
-        self.run(TilePass(work, factors=factors, centered=centered, matrix=out))
+        self.run(TilePass(work, factors=factors, centered=centered, compiled=("combine", out)))
         return out
 
 
@@ -256,7 +241,7 @@ def _blas_dot(left: FloatArray, right: FloatArray) -> float:
 
 
 class Stored(Engine):
-    """Matrices that are there, each as one tile, or some of its rows; sums are made in place."""
+    """Stored matrices, each as one tile or in blocks of rows."""
 
     # By the BLAS of the factorisations, which takes arrays of any order.
     put = staticmethod(np.asarray)
@@ -295,8 +280,8 @@ class Stored(Engine):
         with np.errstate(invalid="ignore", over="ignore"):
             return np.array([weights.means(matrix) for matrix in self.matrices])
 
-    def less(self, taken: dict[int, Centered]) -> Stored:
-        """Return the engine with centred copies in the place of some matrices."""
+    def without_means(self, taken: dict[int, Centered]) -> Stored:
+        """Return the engine with centred copies of some matrices."""
         matrices, whole = list(self.matrices), (slice(None), slice(None))
         for i, off in taken.items():
             copied = off.subtract(whole, 1.0 * matrices[i], self.put)
@@ -305,7 +290,7 @@ class Stored(Engine):
 
 
 def _split(tile: Tile) -> tuple[int, slice]:
-    """Return how many columns of a tile, the first, are among its rows; and which are not."""
+    """Return the number of first columns of a tile that are among its rows, and the others."""
     rows, columns = tile
     own = max(0, min(rows.stop, columns.stop) - columns.start)
     return own, slice(columns.start + own, columns.stop)

@@ -279,7 +279,7 @@ class Restricted(Wrapper):
         return f"{self.kernel.name} on {self.where}"
 
     def _seen(self, view: View) -> View:
-        return view.take(self.columns)
+        return view.then("columns", self.columns)
 
     def _fixed(self, X: Any, frame: Any | None, known: Known) -> Self:
         indices = column_indices(self.columns, X if frame is None else frame)
@@ -333,7 +333,7 @@ class Standardized(Wrapper):
     def _seen(self, view: View) -> View:
         if self.spreads is None:
             raise self._unresolved()
-        return view.bend(self.curves).divide(self.spreads)
+        return view.then("curves", self.curves).then("spreads", self.spreads)
 
     def check_rows(self, X: Any) -> None:
         self.kernel.check_rows(X)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from scipy.spatial.distance import pdist
 
 from discernel.arrays import (
     ROUNDING,
@@ -51,12 +50,7 @@ def median_distance(X: Any, norm: Literal[1, 2] = 2) -> float:
     if not is_sparse(X) and X.shape[1] == 1:
         return _median_difference(np.sort(X[:, 0]))
     if norm == 1:
-        rounding = _city_rounding(X)
-        if not is_sparse(X) and len(X) > 1:
-            pairs = pdist(X, "cityblock")
-            if pairs.min() > 2.0 * float(rounding.max()):  # there are no equal rows
-                return _median(pairs)
-        distances = city_distances(X)
+        distances, rounding = city_distances(X), _city_rounding(X)
     elif is_sparse(X):
         distances, rounding = squared_distances(X), SQUARED_ROUNDING * squared_norms(X)
     else:
@@ -217,7 +211,7 @@ class DistanceKernel(Kernel):
         self.check_rows(X)
         key = "median distance", self.pair, self.scales
         if key not in known:
-            known[key] = self._median_distance(View().scale(self.scales).of(X))
+            known[key] = self._median_distance(View().then("scales", self.scales).of(X))
         return replace(self, **{name: factor * known[key]})
 
     def _median_distance(self, X: Any) -> float:
@@ -231,11 +225,17 @@ class DistanceKernel(Kernel):
             raise self._unresolved()
         if name == "gamma":
             return float(value)
-        return (0.5 if name == "length_scale" else 1.0) * float(value) ** -self.power
+        try:
+            return (0.5 if name == "length_scale" else 1.0) * float(value) ** -self.power
+        except OverflowError as error:
+            raise InvalidInputError(
+                f"The {name} of {self!r} is too small for double precision. Multiply the columns "
+                "by a power of ten."
+            ) from error
 
     def _terms(self, view: View) -> Terms:
         function = self.function(self.exponent)
-        return (Term(1.0, (Atom(self.pair, view.scale(self.scales), function),)),)
+        return (Term(1.0, (Atom(self.pair, view.then("scales", self.scales), function),)),)
 
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
         (_, value, _), ((_, (atom,)),) = self._given(), self.terms()

@@ -31,7 +31,6 @@ from discernel.kernels.base import Kernel
 from discernel.kernels.columns import Table
 from discernel.kernels.pairs import check_shape
 from discernel.kernels.terms import (
-    IDENTITY,
     LEAST_EXPONENT,
     LEAST_SINGLE_EXPONENT,
     Atom,
@@ -173,64 +172,76 @@ class KernelSet:
 
         The other parameters are those of `matrices`.
         """
-        if X.device is not None:
-            return self._sum_on_device(factors, X, Z, buffers, X.device, aligned)
         total: Any = None
+        buffers = buffers if X.device is None else None
         for keys, steps in self.groups.items():
-            bases = self._bases(keys, X, Z, buffers=buffers)
-            loops = _loops_for(*bases.values())
-            compiled = None if loops is None else self._sum_steps(keys, factors)
-            if loops is None or compiled is None:
-                found = self._made_of(steps, bases, buffers, None)
-                total = add_up(found, factors, buffers, total)
-                continue
-            first, matrices = total is None, list(bases.values())
-            if first:
-                total = _empty_like(matrices[0], "total", buffers)
-            loops.evaluate(compiled, matrices, total, add=not first)
-        return np.asarray(total)
+            bases = self._bases(keys, X, Z, buffers=buffers, aligned=aligned)
+            added = self._add_at_once(keys, bases, factors, total, buffers, X.device)
+            if added is None:
+                added = add_up(
+                    self._made_of(steps, bases, buffers, X.device), factors, buffers, total
+                )
+            total = added
+        if total is None:  # no kernels
+            shape = n_rows(X.rows), n_rows(X.rows if Z is None else Z.rows)
+            return (
+                np.zeros(shape) if X.device is None else X.device.zeros(shape, single=X.is_single)
+            )
+        return total
 
-    def compiled_sum(self, factors: FloatArray, rows: PreparedRows) -> SumOfKernels | None:
-        """Return Σ f_i k_i between rows for compiled loops; None where these cannot compute it."""
-        found = [(self._sum_steps(keys, factors), _factors(keys, rows)) for keys in self.groups]
-        return _for_loops(found)
+    def _add_at_once(
+        self,
+        keys: Keys,
+        bases: Bases,
+        factors: FloatArray,
+        total: Any,
+        buffers: Buffers | None,
+        device: Device | None,
+    ) -> Any | None:
+        """Add Σ f_i k_i of a group to a total in one pass over its pairwise matrices.
 
-    def compiled_each(self, rows: PreparedRows) -> tuple[SumOfKernels | None, list[int]]:
-        """Return every kernel between rows for compiled loops, and the order of the kernels."""
+        By compiled loops, or those of a device. Return the sum, or None if there are no such loops.
+        """
+        first = next(iter(bases.values()), None)
+        if device is not None:
+            positions = [position for position, _ in self.groups[keys]]
+            rates = [self._rate(position) for position in positions]
+            if device.fused is None or not all(rates):
+                return None
+            total = device.xp.zeros_like(first) if total is None else total
+            device.fused.add_exponentials(total, first, np.array(rates), factors[positions])
+            return total
+        loops = _loops_for(*bases.values())
+        compiled = None if loops is None else self._sum_steps(keys, factors)
+        if loops is None or compiled is None:
+            return None
+        out = _empty_like(first, "total", buffers) if total is None else total
+        loops.evaluate(compiled, list(bases.values()), out, add=total is not None)
+        return out
+
+    def compiled(
+        self, rows: PreparedRows, factors: FloatArray | None = None
+    ) -> tuple[SumOfKernels | None, list[int]]:
+        """Return Σ f_i k_i between rows for compiled loops, or every kernel without factors.
+
+        Also return the order of the kernels. The first is None if there are no loops for it.
+        """
         found: list[tuple[Steps | None, list[Factors] | None]] = []
         for keys, group in self.groups.items():
             bases = _factors(keys, rows)
+            if factors is not None:
+                found.append((self._sum_steps(keys, factors), bases))
+                continue
             for position, n in group:
                 own = self._own_steps(position) if n is None else squaring(n, PREVIOUS)
                 found.append((own, bases))
                 bases = None if bases is None else []
-        return _for_loops(found), [
-            position for group in self.groups.values() for position, _ in group
-        ]
-
-    def _sum_on_device(
-        self,
-        factors: FloatArray,
-        X: PreparedRows,
-        Z: PreparedRows | None,
-        buffers: Buffers | None,
-        device: Device,
-        aligned: bool,
-    ) -> Any:
-        """Return Σ f_i k_i of rows on a device."""
-        shape = n_rows(X.rows), n_rows(X.rows if Z is None else Z.rows)
-        total = device.zeros(shape, single=X.is_single)
-        for keys, steps in self.groups.items():
-            bases = self._bases(keys, X, Z, buffers=buffers, aligned=aligned)
-            positions = [position for position, _ in steps]
-            rates = [self._rate(position) for position in positions]
-            if device.fused is not None and all(rates):
-                found = np.array(rates), factors[positions]
-                device.fused.add_exponentials(total, bases[keys[0]], *found)
-                continue
-            for position, matrix in self._made_of(steps, bases, buffers, device):
-                total += matrix * float(factors[position])
-        return total
+        order = [position for group in self.groups.values() for position, _ in group]
+        loops = compiled_loops()
+        groups = [(steps, each) for steps, each in found if steps is not None and each is not None]
+        if loops is None or not groups or len(groups) < len(found):
+            return None, order
+        return SumOfKernels(loops, groups), order
 
     def _sum_steps(self, keys: Keys, factors: FloatArray) -> Steps | None:
         """Return the steps of Σ f_i k_i of a group, which all tiles of a sum share."""
@@ -271,10 +282,6 @@ class KernelSet:
                 continue
             if squarings is None:
                 matrix, least = self._values(position, bases, buffers), None
-            elif (loops := _loops_for(matrix)) is not None:
-                out = matrix if buffers is not None else np.empty_like(matrix)
-                loops.evaluate(squaring(squarings), [matrix], out)
-                matrix, squarings = out, 0
             for already in range(squarings or 0):
                 tiny = _SINGLE_TINY if matrix.dtype == np.float32 else _TINY
                 fresh = buffers is None and already == 0
@@ -286,26 +293,15 @@ class KernelSet:
             yield position, matrix
 
     def _values(self, position: int, bases: Bases, buffers: Buffers | None) -> FloatArray:
-        """Return a kernel of pairwise matrices, in a buffer if it is made of one of them."""
-        terms, keys = self.terms[position], self.keys[position]
-        factor, atom = self._atoms[position] or (0.0, None)
-        if atom is not None and factor == 1 and atom.function is IDENTITY:
-            return np.asarray(bases[keys[0]])
-        loops = _loops_for(*bases.values())
+        """Return a kernel of pairwise matrices, by compiled loops in a buffer if there are some."""
+        terms, matrices = self.terms[position], [bases[key] for key in self.keys[position]]
+        loops, (factor, atom) = _loops_for(*matrices), self._atoms[position] or (0.0, None)
         steps = None if loops is None else self._own_steps(position)
-        if loops is not None and steps is not None:
-            matrices = [bases[key] for key in keys]
-            out = _empty_like(matrices[0], "kernel", buffers)
-            loops.evaluate(steps, matrices, out)
-            return np.asarray(out)
-        if atom is None:
+        if loops is None or steps is None or (factor == 1 and atom is not None and atom.is_base):
             return np.asarray(combine(terms, bases))
-        base = bases[keys[0]]
-        matrix = np.asarray(_empty_like(base, "kernel", buffers))
-        atom.function.write(base, matrix)
-        if factor != 1:
-            matrix *= factor
-        return matrix
+        out = _empty_like(matrices[0], "kernel", buffers)
+        loops.evaluate(steps, matrices, out)
+        return np.asarray(out)
 
     def _on_device(self, position: int, bases: Bases, device: Device) -> Any:
         """Return a kernel of pairwise matrices that are on a device."""
@@ -330,10 +326,11 @@ class KernelSet:
             else:
                 chains.setdefault(decay[0], []).append((decay[1], position))
         for chain in chains.values():
-            before = math.inf
+            before = 0.0
             for rate, position in sorted(chain):  # the widest first: the others are its powers
                 # exp(−rate·d) is exp(−before·d), squared so many times.
-                n = round(math.log2(rate / before)) if before < math.inf else _MOST_SQUARINGS
+                ratio = rate / before if before else math.inf
+                n = round(math.log2(ratio)) if ratio < math.inf else _MOST_SQUARINGS
                 exact = n < _MOST_SQUARINGS and math.isclose(rate, before * 2.0**n, rel_tol=1e-14)
                 steps.append((position, n if exact else None))
                 before = rate
@@ -341,21 +338,24 @@ class KernelSet:
 
 
 def add_up(
-    matrices: Iterable[tuple[int, FloatArray]],
+    matrices: Iterable[tuple[int, Any]],
     factors: Sequence[float] | FloatArray,
-    buffers: Buffers | None,
+    buffers: Buffers | None = None,
     total: Any = None,
-) -> FloatArray:
-    """Return Σ f_i K_i of positions and matrices of NumPy, in a buffer if there are some.
+) -> Any:
+    """Return Σ f_i K_i of positions and matrices, by NumPy in a buffer if there are some.
 
     It is added to a total, if there is one.
     """
     for position, matrix in matrices:
-        name = "total" if total is None else "term"
+        factor, name = float(factors[position]), "total" if total is None else "term"
         out = None if buffers is None else buffers(name, matrix.shape)
-        term = np.multiply(matrix, float(factors[position]), out=out)
-        total = term if total is None else np.add(total, term, out=total)
-    return np.asarray(total)
+        term = matrix * factor if out is None else np.multiply(matrix, factor, out=out)
+        if total is None:
+            total = term
+        else:
+            total += term
+    return total
 
 
 def _decay(factor: float, atom: Atom) -> tuple[str, float] | None:
@@ -363,9 +363,9 @@ def _decay(factor: float, atom: Atom) -> tuple[str, float] | None:
 
     Those of one pairwise matrix and one kind are powers of each other.
     """
-    if factor != 1 or atom.function.decay is None:
+    if factor != 1 or type(atom.function) not in _EXPONENTIALS:
         return None
-    return atom.function.kind, atom.function.decay
+    return atom.function.kind, atom.function.numbers[0]
 
 
 def _factors(keys: Keys, rows: PreparedRows) -> list[Factors] | None:
@@ -373,15 +373,6 @@ def _factors(keys: Keys, rows: PreparedRows) -> list[Factors] | None:
     found = [pair.factors(rows.bases[pair, view]) for pair, view in keys]
     bases = [base for base in found if base is not None]
     return bases if bases and len(bases) == len(found) else None
-
-
-def _for_loops(found: list[tuple[Steps | None, list[Factors] | None]]) -> SumOfKernels | None:
-    """Return groups of steps for compiled loops; None without these, or where one is missing."""
-    loops = compiled_loops()
-    groups = [(steps, bases) for steps, bases in found if steps is not None and bases is not None]
-    if loops is None or not groups or len(groups) < len(found):
-        return None
-    return SumOfKernels(loops, groups)
 
 
 def _loops_for(*matrices: Any) -> Loops | None:

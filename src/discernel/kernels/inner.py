@@ -40,7 +40,7 @@ class Linear(Kernel):
         return f"{type(self).__name__}()"
 
     def _terms(self, view: View) -> Terms:
-        return (Term(1.0, (Atom(INNER, view.shift(self.origin)),)),)
+        return (Term(1.0, (Atom(INNER, view.then("origin", self.origin)),)),)
 
     def _shifted(self, X: Any, view: View) -> Kernel:
         # Subtracting an origin makes rows dense, and an opaque subclass may be any kernel.

@@ -118,18 +118,12 @@ class WhereKnown(Wrapper, PairKind):
     """
 
     reference: _Reference | None = field(default=None, metadata={"private": True})
+    takes_missing = True
+    takes_sparse = False  # a missing cell is NaN or None
 
     @property
     def name(self) -> str:
         return self.kernel.name
-
-    @property
-    def takes_missing(self) -> bool:  # type: ignore[override]
-        return True
-
-    @property
-    def takes_sparse(self) -> bool:  # type: ignore[override]
-        return False  # a missing cell is NaN or None
 
     # ---- training rows -----------------------------------------------------------------------
 

@@ -20,7 +20,6 @@ from discernel.arrays import (
     city_distances,
     inner_products,
     is_sparse,
-    n_rows,
     squared_norms,
 )
 from discernel.exceptions import InvalidInputError, is_count
@@ -39,10 +38,6 @@ class SimilarityKernel(Kernel, PairKind):
 
     The kernel is its own pairwise matrix, because other kernels cannot share the prepared rows.
     """
-
-    @abstractmethod
-    def rows(self, X: Any, like: Any | None = None) -> Any:
-        """Prepare rows for `tile`."""
 
     def _terms(self, view: View) -> Terms:
         return (Term(1.0, (Atom(self, view),)),)
@@ -126,7 +121,22 @@ def _is_dense(counts: Any) -> bool:
     return is_sparse(counts) and _DENSE * entries < counts.nnz and entries < _DENSE_ENTRIES
 
 
-class _StringKernel(SimilarityKernel):
+class CountKernel(SimilarityKernel):
+    """A function of the shared items of two rows, which `rows` counts, and of their own items."""
+
+    def tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
+        return self._similarity(X.products(Z), X.sizes[:, None], (X if Z is None else Z).sizes)
+
+    def diagonal(self, X: Any) -> FloatArray:
+        sizes = self.rows(X).sizes
+        return self._similarity(sizes, sizes, sizes)
+
+    def _similarity(self, shared: FloatArray, left: FloatArray, right: FloatArray) -> FloatArray:
+        """Return the kernel of inner products and squared norms of counts."""
+        return shared
+
+
+class _StringKernel(CountKernel):
     """⟨φ(x), φ(z)⟩ / (‖φ(x)‖ ‖φ(z)‖), where φ counts the substrings of a string."""
 
     takes_any_rows = True
@@ -160,14 +170,6 @@ class _StringKernel(SimilarityKernel):
         factors = np.divide(1.0, np.sqrt(sizes), out=np.zeros_like(sizes), where=sizes > 0)
         shares = sp.csr_array(counted.counts.multiply(factors[:, None]))
         return _Counted(shares, (sizes > 0).astype(np.float64), counted.items)
-
-    def tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
-        counted: _Counted = X
-        return counted.products(Z)
-
-    def diagonal(self, X: Any) -> FloatArray:
-        counted: _Counted = self.rows(X)
-        return counted.sizes
 
 
 @dataclass(frozen=True, repr=False)
@@ -260,7 +262,7 @@ class NGram(_StringKernel):
         return text.lower() if self.lowercase else text
 
 
-class _SharedPart(SimilarityKernel):
+class _SharedPart(CountKernel):
     """⟨x, z⟩ / (‖x‖² + ‖z‖² − ⟨x, z⟩), and 1 for two rows of zeros."""
 
     def rows(self, X: Any, like: Any | None = None) -> Any:
@@ -271,14 +273,10 @@ class _SharedPart(SimilarityKernel):
     def _checked(self, X: Any) -> Any:
         """Return rows of numbers; raise an error for a number that is not allowed."""
 
-    def tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
-        shared = X.products(Z)
-        whole = np.add.outer(X.sizes, (X if Z is None else Z).sizes) - shared
+    def _similarity(self, shared: FloatArray, left: FloatArray, right: FloatArray) -> FloatArray:
+        whole = left + right - shared
         # Entries are counts, so the difference is exactly 0 or far from 0.
         return np.asarray(np.divide(shared, whole, out=np.ones_like(shared), where=whole > 0))
-
-    def diagonal(self, X: Any) -> FloatArray:
-        return np.ones(n_rows(X))
 
 
 @dataclass(frozen=True, repr=False)
@@ -372,7 +370,7 @@ class Tanimoto(_SharedPart):
 
 
 @dataclass(frozen=True, repr=False)
-class Matching(SimilarityKernel):
+class Matching(CountKernel):
     """Share of categorical columns in which two rows have the same value.
 
     Values may be any hashable objects. Missing cells (NaN, None, ``pd.NA``) count as one value.
@@ -400,11 +398,8 @@ class Matching(SimilarityKernel):
         )
         return _Counted.of(items, like)
 
-    def tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
-        return np.asarray(X.products(Z) / X.sizes[:, None])
-
-    def diagonal(self, X: Any) -> FloatArray:
-        return np.ones(n_rows(X))
+    def _similarity(self, shared: FloatArray, left: FloatArray, right: FloatArray) -> FloatArray:
+        return np.asarray(shared / left)
 
 
 # ---- kernels of histograms and identifiers -------------------------------------------------------

@@ -69,8 +69,9 @@ class Seen(NamedTuple):
 class View:
     """Steps that select and scale the columns of rows before a kernel is computed.
 
-    A step is a name and its argument: take ``columns`` or a ``slice`` of them, apply ``curves``,
-    divide by ``spreads``, multiply by ``scales`` or subtract an ``origin``.
+    A step is a name and its argument: take ``columns``, selected as in `Kernel.on`, or a ``slice``
+    of them, apply ``curves``, divide by ``spreads`` (columns of spread 0 become 0), multiply by
+    ``scales`` (columns of scale 0 are left out) or subtract an ``origin``.
     """
 
     steps: tuple[tuple[str, Any], ...] = ()
@@ -86,35 +87,19 @@ class View:
     def __getstate__(self) -> dict[str, Any]:
         return {"steps": self.steps}  # hashes of strings differ between processes
 
-    def take(self, columns: Any) -> View:
-        """Return the view of some of these columns, selected as in `Kernel.on`."""
-        # Before Python 3.12, slices are not hashable.
-        sliced = isinstance(columns, slice)
-        step = ("slice", columns.__reduce__()[1]) if sliced else ("columns", columns)
-        return View((*self.steps, step))
-
-    def bend(self, curves: Curves | None) -> View:
-        """Return the view of curves of these columns, which are as they were given."""
-        if curves is None:
+    def then(self, step: str, by: Any) -> View:
+        """Return the view with one more step, or this one if there are no numbers for the step."""
+        if by is None and step not in _SELECTIONS:
             return self
-        if any(step not in _SELECTIONS for step, _ in self.steps):
+        if isinstance(by, slice):  # not hashable before Python 3.12
+            step, by = "slice", by.__reduce__()[1]
+        before = [name for name, _ in self.steps]
+        if step == "curves" and not _SELECTIONS.issuperset(before):
             raise InvalidInputError(
                 "Curves are for columns as they were given, before these are divided, scaled or "
-                f"shifted. Got the steps {[step for step, _ in self.steps]} before."
+                f"shifted. Got the steps {before} before."
             )
-        return View((*self.steps, ("curves", curves)))
-
-    def divide(self, spreads: tuple[float, ...]) -> View:
-        """Return the view of these columns divided by spreads; columns of spread 0 become 0."""
-        return View((*self.steps, ("spreads", spreads)))
-
-    def scale(self, scales: tuple[float, ...] | None) -> View:
-        """Return the view of these columns times scales, without columns of scale 0."""
-        return self if scales is None else View((*self.steps, ("scales", scales)))
-
-    def shift(self, origin: tuple[float, ...] | None) -> View:
-        """Return the view of these columns minus an origin."""
-        return self if origin is None else View((*self.steps, ("origin", origin)))
+        return View((*self.steps, (step, by)))
 
     def of(self, X: Any) -> Any:
         """Apply the steps to rows: an array, CSR matrix or Table."""
@@ -170,7 +155,7 @@ def _less_origin(X: Any, origin: tuple[float, ...]) -> Any:
 
 
 #: The steps that select columns.
-_SELECTIONS = ("columns", "slice")
+_SELECTIONS = {"columns", "slice"}
 _STEPS: dict[str, Callable[[Any, Any], Any]] = {
     "columns": _taken,
     "slice": _sliced,
@@ -295,10 +280,6 @@ class PairFunction(ABC):
     #: Name of the function, without its numbers.
     kind: ClassVar[str]
 
-    #: The rate of an exponential; None for other functions. Exponentials of one kind are powers of
-    #: each other.
-    decay: float | None = None
-
     @property
     def steepness(self) -> float:
         """The largest absolute derivative by the entries of a pairwise matrix."""
@@ -341,10 +322,6 @@ class Decay(PairFunction):
     kind = "exp"
 
     rate: float
-
-    @property
-    def decay(self) -> float | None:  # type: ignore[override]
-        return self.rate
 
     @property
     def steepness(self) -> float:
@@ -441,6 +418,11 @@ class Atom:
     def key(self) -> Key:
         """The pairwise matrix: atoms with the same key share it."""
         return self.pair, self.view
+
+    @property
+    def is_base(self) -> bool:
+        """Whether the atom is its pairwise matrix."""
+        return self.function is IDENTITY
 
 
 class Term(NamedTuple):
@@ -589,7 +571,8 @@ def combine(terms: Sequence[Term], bases: Bases, xp: Any = np) -> Any:
     for factor, atoms in terms:
         made: Any = None
         for atom in atoms:
-            value = atom.function(bases[atom.key], xp)
+            base = bases[atom.key]
+            value = base if atom.is_base else atom.function(base, xp)
             made = value if made is None else made * value
         made = factor if made is None else made if factor == 1 else made * factor
         total = made if total is None else total + made

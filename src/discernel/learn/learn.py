@@ -335,7 +335,7 @@ class WeightLearner:
             system = self._systems(ridge)
         elif self._scored_tol > self.request.tol and bank.tols[0] == 0:
             # Errors by a factor of single precision differed by 3e-7. Iterations would stop early.
-            system = bank.rough_system(weights, ridge)
+            system = bank.system(weights, ridge, rough=True)
         else:  # mostly the last system of the solver, which is cached
             system = bank.system(weights, ridge)
         known = target.sample_weights, target.groups

@@ -65,8 +65,7 @@ class RKDAPoint(Point):
     def __init__(self, criterion: RKDAProgram, weights: FloatArray, *, rough: bool = False) -> None:
         self.weights = weights
         self._criterion = criterion
-        system = criterion.bank.rough_system if rough else criterion.bank.system
-        self._system = system(weights, criterion.ridge)
+        self._system = criterion.bank.system(weights, criterion.ridge, rough=rough)
         self.dual = self._system.solve(criterion.scores)  # B = N⁻¹T
         self._products = criterion.bank.products(self.dual)  # K_iB
         self._energies = quadratic_forms(self._products, self.dual)
@@ -161,8 +160,7 @@ class RKDAProgram(ConvexProgram):
         precision, as in `rough_at`; the residual is then known from one pass over the kernels with
         positive weight.
         """
-        make = self.bank.rough_system if rough else self.bank.system
-        system = make(weights, self.ridge)
+        system = self.bank.system(weights, self.ridge, rough=rough)
         dual, residual = system.solve_residual(self.scores)
         norm, noise = inner(dual, dual), float(weights @ self.bank.rounding)
         value = inner(self.scores, dual)
