@@ -180,32 +180,6 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
 
     # ---- fitting -----------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
-        """Learn the kernel and its ridge regression.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), Dask collection or Source
-            Training rows, as in `MultipleKernelDiscriminant`. A `Source` of `open_rows` is read
-            twice, one chunk at a time: the kernel is learned on a random sample of some thousands
-            of rows, the regression on all rows, with kernels at landmarks.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Numbers. Omit them for a `Source`, which contains them; for a Dask DataFrame this may
-            be the name of a column.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights of the rows, at least 0; rows of weight 0 are ignored. Weights are relative:
-            their scale changes nothing.
-        groups : array-like of shape (n_samples,), optional
-            The groups of the rows, which are held out together, as in
-            `MultipleKernelDiscriminant`.
-
-        Returns
-        -------
-        self
-            Fitted.
-        """
-        return super().fit(X, y, sample_weight, groups)
-
     def partial_fit(
         self,
         X: Any,

@@ -16,20 +16,19 @@ from discernel.bank import CombinedKernel, TiledBank, Uncentered
 from discernel.bank.sums import Labelled, SumPass, check_room
 from discernel.default import Proposal, comparable_rows, scaled_kernels
 from discernel.default.metric import Metric
-from discernel.discriminant import Head, HeldOutScores
+from discernel.discriminant import HeldOutScores
 from discernel.exceptions import InvalidInputError, is_count
 from discernel.kernels import Kernel, as_kernels
 from discernel.kernels.features import NystromMap, draw_landmarks
 from discernel.learn import LearnedKernel
 from discernel.learn.labels import Coding, Positions, Totals
 from discernel.learn.refine import divide_rows, refine_metric
-from discernel.learn.rows import Learning, learn_rows, rows_vary
+from discernel.learn.rows import Learning, learn_rows, rows_vary, shift_kernels
 from discernel.learn.stages import FitRun
 from discernel.learn.summed import (
     GroupFolds,
     StreamedFit,
     StreamState,
-    fit_stream,
     statistics_rows,
     sum_features,
 )
@@ -137,29 +136,6 @@ class _ChunkReader:
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
-    """The parts of a model that depend on what y is: classes or numbers.
-
-    Attributes
-    ----------
-    head : Head
-        Converts scores to predictions.
-    coef, intercept : ndarray
-        The coefficients of the landmarks, and the intercepts of the scores.
-    truth : ndarray of shape (n_rows, ...)
-        What the losses of the head take, for the rows of the fit.
-    classes : ndarray of shape (n_classes,) or None
-        The class labels; None for numbers.
-    """
-
-    head: Head
-    coef: FloatArray
-    intercept: FloatArray
-    truth: NDArray[Any]
-    classes: NDArray[Any] | None = None
-
-
-@dataclass(frozen=True, eq=False)
 class StreamLearner(ABC):
     """Fit an estimator to a `Source` in two passes, and add rows to a model.
 
@@ -194,8 +170,8 @@ class StreamLearner(ABC):
         """Return held-out scores and λ of the rows that the kernel was learned on."""
 
     @abstractmethod
-    def _fitted(self, fit: StreamedFit) -> Fitted:
-        """Return the head and the coefficients of a fit."""
+    def _fitted(self, known: Model, fit: StreamedFit) -> tuple[Model, NDArray[Any]]:
+        """Return a model with head and coefficients of a fit, and the truth for its losses."""
 
     def _keeps_fallback(self, fallback: HeldOutScores, target: Any) -> bool:
         """Return whether held-out scores of the first rows suit a target of more rows."""
@@ -326,9 +302,7 @@ class StreamLearner(ABC):
         if refined is not None:
             near, facts, involved = refined
             reader = replace(reader, kernels=near)
-        near = reader.kernels
-        if run.request.criterion.normalization == "centered_trace":
-            near = [kernel.shifted(X) for kernel in near]
+        near = shift_kernels(reader.kernels, X, run.request)
         assert run.stage is not None
         assert run.stage.rank is not None
         chosen = draw_landmarks(sample.X, run.stage.rank)
@@ -397,14 +371,14 @@ class StreamLearner(ABC):
         """
         state, fallback = stream.state, stream.fallback
         assert state is not None
-        rows = statistics_rows(state)
+        rows, involved = statistics_rows(state), state.survey.drawn.involved
         target = self._target(state.survey, rows)
-        if fallback is not None and not (
-            _still_few(state) and self._keeps_fallback(fallback[0], target)
-        ):
+        # Until enough rows are held out from the learning of the kernel.
+        still_few = 2 * np.count_nonzero(~involved) < np.count_nonzero(involved)
+        if fallback is not None and not (still_few and self._keeps_fallback(fallback[0], target)):
             fallback = None
         given = self.run.request.given_regularization
-        fit = fit_stream(state, target, rows, regularization=given, fallback=fallback)
+        fit = StreamedFit(state, target, rows, regularization=given, fallback=fallback)
         kernel = state.features.kernel
         combined = CombinedKernel(
             kernel.kernels,
@@ -413,24 +387,15 @@ class StreamLearner(ABC):
             Uncentered(),
             self.run.device,
         )
-        found = self._fitted(fit)
+        found, truth = self._fitted(replace(known, kernel=combined), fit)
         rank, captured = state.features.rank, fit.system.captured
         facts = replace(
             known.facts,
             learned=_as_fitted(known.facts.learned, fit),
-            importances=_importances(known.reader, fit, combined, found),
+            importances=_importances(found, fit, truth),
             streamed=Streamed(state.sums.n_rows, len(state.survey.drawn), rank, captured),
         )
-        return replace(
-            known,
-            kernel=combined,
-            coef=found.coef,
-            intercept=found.intercept,
-            head=found.head,
-            classes=found.classes,
-            facts=facts,
-            stream=replace(stream, fallback=fallback),
-        )
+        return replace(found, facts=facts, stream=replace(stream, fallback=fallback))
 
     # ---- more rows ---------------------------------------------------------------------------
 
@@ -485,11 +450,9 @@ def _as_fitted(learned: LearnedKernel, fit: StreamedFit) -> LearnedKernel:
     )
 
 
-def _importances(
-    reader: RowReader, fit: StreamedFit, kernel: CombinedKernel, found: Fitted
-) -> Importances | None:
+def _importances(model: Model, fit: StreamedFit, truth: NDArray[Any]) -> Importances | None:
     """Return column importances from rows of the sample; None for rows without columns."""
-    X, every = fit.state.survey.drawn.X, np.arange(len(fit.rows))
+    X, every, reader = fit.state.survey.drawn.X, np.arange(len(fit.rows)), model.reader
     if not has_importances(X, reader.kernels):
         return None
     counted = fit.held_out.rows if fit.held_out.scores is None else None
@@ -497,15 +460,10 @@ def _importances(
         counted = every
     n_columns = fit.truth.shape[1] if fit.without else 1
     chosen = importance_rows(counted, fit.state.features.rank * n_columns, reader)
-    rows, own, left_out = X[fit.rows[chosen]], found.truth[chosen], fit.left_out(chosen)
-    shares = column_importances(kernel, reader, found.head, rows, fit.coef, left_out, own)
+    assert model.kernel is not None
+    rows, own, left_out = X[fit.rows[chosen]], truth[chosen], fit.left_out(chosen)
+    shares = column_importances(model.kernel, reader, model.head, rows, fit.coef, left_out, own)
     return Importances(shares)
-
-
-def _still_few(state: StreamState) -> bool:
-    """Return whether too few rows are held out from the learning of the kernel."""
-    involved = state.survey.drawn.involved
-    return bool(2 * np.count_nonzero(~involved) < np.count_nonzero(involved))
 
 
 def as_chunk(X: Any, y: Any, sample_weight: Any, groups: Any) -> Chunk:

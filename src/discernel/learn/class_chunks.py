@@ -17,7 +17,7 @@ from discernel.discriminant import (
     fit_discriminant,
 )
 from discernel.exceptions import InvalidInputError
-from discernel.learn.chunks import Fitted, Stream, StreamLearner, as_chunk
+from discernel.learn.chunks import Stream, StreamLearner, as_chunk
 from discernel.learn.labels import ClassCoding, ClassTotals, Totals, codes_of, comparable
 from discernel.learn.rows import PRIOR_REQUEST, Learning
 from discernel.learn.summed import StreamedFit
@@ -71,13 +71,14 @@ class ClassStreamLearner(StreamLearner):
         """Return whether there is no new class."""
         return fallback.target is None or fallback.target.n_classes == target.n_classes
 
-    def _fitted(self, fit: StreamedFit) -> Fitted:
+    def _fitted(self, known: Model, fit: StreamedFit) -> tuple[Model, NDArray[Any]]:
         estimator, classes = self.estimator, fit.state.coding.classes
         found = fit_discriminant(fit, fit.target, estimator.statistics, fit.held_out)
         target = fit.target.among(classes)
         decision = estimator._decide(target, self.run.request)
         head = estimator._make_head(found, decision, target, fit.held_out.where)
-        return Fitted(head, found.dual_coef, found.intercept, fit.target.codes, classes)
+        parts = {"coef": found.dual_coef, "intercept": found.intercept, "classes": classes}
+        return replace(known, head=head, **parts), fit.target.codes
 
     # ---- more rows ---------------------------------------------------------------------------
 

@@ -1,11 +1,14 @@
-"""The target of rows in chunks: its totals over all rows, and the columns that are summed."""
+"""The target of rows in chunks: its totals over all rows, and the columns that are summed.
+
+Classes and numbers have the same methods. The totals of two sets of rows can be merged; a coding,
+which is made from the totals of the first fit, can be sent to other machines.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,45 +29,8 @@ Positions = NDArray[np.intp]
 # ---- totals over all rows ----------------------------------------------------------------------
 
 
-class Totals(ABC):
-    """Totals of y over the rows of a survey. The totals of two sets of rows can be merged."""
-
-    @abstractmethod
-    def read(self, y: NDArray[Any]) -> NDArray[Any]:
-        """Return y of a chunk in one dtype, or raise an error."""
-
-    @abstractmethod
-    def of(self, y: NDArray[Any], weights: FloatArray | None) -> Self:
-        """Return the totals of some rows.
-
-        Parameters
-        ----------
-        y : ndarray of shape (n_rows, ...)
-            The labels or numbers, from `read`.
-        weights : ndarray of shape (n_rows,) or None
-            The sample weights; None for equal weights.
-        """
-
-    @abstractmethod
-    def merged(self, other: Any) -> Self:
-        """Return the totals of the rows of both."""
-
-    @abstractmethod
-    def decayed(self, factor: float) -> Self:
-        """Return the totals with all weights multiplied by a factor."""
-
-    @property
-    @abstractmethod
-    def varies(self) -> bool:
-        """Whether y differs between rows, so that a model can be learned."""
-
-    @abstractmethod
-    def strata(self, y: NDArray[Any]) -> NDArray[Any]:
-        """Return the stratum of each row; a sample keeps some rows of every stratum."""
-
-
 @dataclass(frozen=True, eq=False)
-class ClassTotals(Totals):
+class ClassTotals:
     """The total weight of each class.
 
     Attributes
@@ -77,6 +43,7 @@ class ClassTotals(Totals):
     weights: Mapping[Any, float] = field(default_factory=dict)
 
     def read(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Return y of a chunk in one dtype, or raise an error."""
         if y.ndim != 1:
             raise InvalidInputError(
                 f"y should be a 1d array of labels, one per row. Got shape {y.shape}."
@@ -84,24 +51,29 @@ class ClassTotals(Totals):
         return comparable(y)
 
     def of(self, y: NDArray[Any], weights: FloatArray | None) -> ClassTotals:
+        """Return the totals of some rows, from `read`; without weights, all weigh 1."""
         found, codes = np.unique(y, return_inverse=True)
         sums = np.bincount(codes, weights, minlength=len(found))
         return _checked(dict(zip(found.tolist(), map(float, sums), strict=True)))
 
     def merged(self, other: ClassTotals) -> ClassTotals:
+        """Return the totals of the rows of both."""
         weights = dict(self.weights)
         for label, weight in other.weights.items():
             weights[label] = weights.get(label, 0.0) + weight
         return _checked(weights)
 
     def decayed(self, factor: float) -> ClassTotals:
+        """Return the totals with all weights multiplied by a factor."""
         return ClassTotals({label: factor * weight for label, weight in self.weights.items()})
 
     @property
     def varies(self) -> bool:
+        """Whether y differs between rows, so that a model can be learned."""
         return len(self.weights) > 1
 
     def strata(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Return the stratum of each row; a sample keeps some rows of every stratum."""
         return y
 
     @property
@@ -131,9 +103,7 @@ class ClassTotals(Totals):
         codes_of(self.classes, classes)
         return ClassTotals(dict.fromkeys(classes.tolist(), 0.0) | dict(self.weights))
 
-    def target(
-        self, y: NDArray[Any], weights: FloatArray, classes: NDArray[Any] | None = None
-    ) -> ClassTarget:
+    def target(self, y: NDArray[Any], weights: FloatArray) -> ClassTarget:
         """Return the classes of sampled rows, with the class weights of all rows.
 
         Parameters
@@ -142,10 +112,8 @@ class ClassTotals(Totals):
             The labels of the rows.
         weights : ndarray of shape (n_rows,)
             Their sample weights.
-        classes : ndarray of shape (n_classes,), optional
-            All labels, sorted; by default `classes`.
         """
-        classes = self.classes if classes is None else classes
+        classes = self.classes
         codes = codes_of(y, classes)
         drawn = np.bincount(codes, weights, minlength=len(classes))
         all_rows = np.array([self.weights.get(label, 0.0) for label in classes.tolist()])
@@ -157,7 +125,7 @@ class ClassTotals(Totals):
 
 
 @dataclass(frozen=True, eq=False)
-class NumberTotals(Totals):
+class NumberTotals:
     """The mean and the range of the numbers to predict.
 
     Attributes
@@ -174,10 +142,12 @@ class NumberTotals(Totals):
     high: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     def read(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Return y of a chunk in one dtype, or raise an error."""
         refuse_words(y)
         return np.asarray(y, dtype=np.float64)
 
     def of(self, y: NDArray[Any], weights: FloatArray | None) -> NumberTotals:
+        """Return the totals of some rows; without weights, all weigh 1."""
         values, weights = _columns(y), np.ones(len(y)) if weights is None else weights
         counted = weights > 0
         if not counted.any():
@@ -188,6 +158,7 @@ class NumberTotals(Totals):
         return NumberTotals(float(weights.sum()), mean, values.min(axis=0), values.max(axis=0))
 
     def merged(self, other: NumberTotals) -> NumberTotals:
+        """Return the totals of the rows of both."""
         if not other.weight or not self.weight:
             return self if self.weight else other
         if len(self.mean) != len(other.mean):
@@ -204,10 +175,12 @@ class NumberTotals(Totals):
         )
 
     def decayed(self, factor: float) -> NumberTotals:
+        """Return the totals with all weights multiplied by a factor."""
         return replace(self, weight=factor * self.weight)
 
     @property
     def varies(self) -> bool:
+        """Whether every target differs between rows."""
         return bool(len(self.low) and (self.low < self.high).all())
 
     def strata(self, y: NDArray[Any]) -> NDArray[Any]:
@@ -277,46 +250,14 @@ def comparable(labels: NDArray[Any]) -> NDArray[Any]:
     return np.array(labels.tolist()) if labels.dtype == object else labels
 
 
+#: The totals of y over the rows of a survey.
+Totals = ClassTotals | NumberTotals
+
 # ---- columns that are summed -------------------------------------------------------------------
 
 
-class Coding(ABC):
-    """Columns of numbers that stand for y in sums over all rows; it can be sent to workers."""
-
-    @property
-    @abstractmethod
-    def n_values(self) -> int:
-        """The number of columns."""
-
-    @abstractmethod
-    def values(self, y: NDArray[Any], where: str = "y") -> FloatArray:
-        """Return the columns of some rows, of shape (n_rows, n_values), or raise an error."""
-
-    def factors_of(self, y: NDArray[Any]) -> FloatArray:
-        """Return the factors of the sample weights of some rows."""
-        return np.ones(len(y))
-
-    @abstractmethod
-    def table(self, target: Any) -> FloatArray:
-        """Return the matrix that turns the columns into target scores.
-
-        Parameters
-        ----------
-        target : Target
-            The target of the sample.
-        """
-
-    @abstractmethod
-    def scores(self, y: NDArray[Any], table: FloatArray) -> FloatArray:
-        """Return the target scores of some rows."""
-
-    @abstractmethod
-    def totals(self, totals: Any, sums: FeatureSums) -> Iterator[tuple[str, float, float, float]]:
-        """Yield names of totals, their values in a survey and in sums, and their unit."""
-
-
 @dataclass(frozen=True, eq=False)
-class ClassCoding(Coding):
+class ClassCoding:
     """One indicator column per class.
 
     Attributes
@@ -332,32 +273,38 @@ class ClassCoding(Coding):
 
     @property
     def n_values(self) -> int:
+        """The number of columns."""
         return len(self.classes)
 
     def values(self, y: NDArray[Any], where: str = "y") -> FloatArray:
+        """Return the columns of some rows, of shape (n_rows, n_classes), or raise an error."""
         return np.asarray(np.eye(len(self.classes))[codes_of(y, self.classes, where)])
 
     def factors_of(self, y: NDArray[Any]) -> FloatArray:
+        """Return the factors of the sample weights of some rows."""
         return np.asarray(self.factors[codes_of(y, self.classes)])
 
     def table(self, target: ClassTarget) -> FloatArray:
+        """Return the matrix that turns the columns into target scores."""
         table = np.zeros((len(self.classes), target.n_classes - 1))
         table[np.searchsorted(self.classes, target.classes)] = target.class_scores
         return table
 
     def scores(self, y: NDArray[Any], table: FloatArray) -> FloatArray:
+        """Return the target scores of some rows."""
         return np.asarray(table[codes_of(y, self.classes)])
 
     def totals(
         self, totals: ClassTotals, sums: FeatureSums
     ) -> Iterator[tuple[str, float, float, float]]:
+        """Yield names of totals, their values in a survey and in sums, and their unit."""
         found = sums.values / self.factors
         for label, weight in zip(self.classes.tolist(), found.tolist(), strict=True):
             yield f"rows of class {label!r}", totals.weights.get(label, 0.0), weight, 0.0
 
 
 @dataclass(frozen=True, eq=False)
-class NumberCoding(Coding):
+class NumberCoding:
     """The numbers themselves, minus an origin near them, so that sums keep their digits.
 
     Attributes
@@ -370,9 +317,11 @@ class NumberCoding(Coding):
 
     @property
     def n_values(self) -> int:
+        """The number of columns."""
         return len(self.origin)
 
     def values(self, y: NDArray[Any], where: str = "y") -> FloatArray:
+        """Return the columns of some rows, of shape (n_rows, n_targets), or raise an error."""
         refuse_words(y)
         numbers = _columns(np.asarray(y, dtype=np.float64))
         if numbers.shape[1] != self.n_values:
@@ -382,16 +331,27 @@ class NumberCoding(Coding):
             )
         return np.asarray(numbers - self.origin)
 
+    def factors_of(self, y: NDArray[Any]) -> FloatArray:
+        """Return 1 for all rows: numbers have no class weights."""
+        return np.ones(len(y))
+
     def table(self, target: RegressionTarget) -> FloatArray:
+        """Return the matrix that turns the columns into target scores."""
         return np.diag(1.0 / target.units)
 
     def scores(self, y: NDArray[Any], table: FloatArray) -> FloatArray:
+        """Return the target scores of some rows."""
         return np.asarray(self.values(y) @ table)
 
     def totals(
         self, totals: NumberTotals, sums: FeatureSums
     ) -> Iterator[tuple[str, float, float, float]]:
+        """Yield names of totals, their values in a survey and in sums, and their unit."""
         found = self.origin + sums.values / sums.weight
         units = totals.high - totals.low
         for i, (first, second) in enumerate(zip(totals.mean, found, strict=True)):
             yield f"as the mean of target {i}", float(first), float(second), float(units[i])
+
+
+#: The columns that stand for y in sums over all rows.
+Coding = ClassCoding | NumberCoding

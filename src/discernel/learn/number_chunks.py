@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from discernel.discriminant import HeldOutNumbers, HeldOutScores
 from discernel.exceptions import InvalidInputError
-from discernel.learn.chunks import Fitted, StreamLearner, as_chunk
+from discernel.learn.chunks import StreamLearner, as_chunk
 from discernel.learn.labels import NumberCoding, NumberTotals, Totals
 from discernel.learn.rows import Learning
 from discernel.learn.summed import StreamedFit
@@ -51,7 +51,7 @@ class NumberStreamLearner(StreamLearner):
         found = replace(held_out, rows=rows, scores=predicted, target=target.subset(rows))
         return found, learning.facts.learned.regularization
 
-    def _fitted(self, fit: StreamedFit) -> Fitted:
+    def _fitted(self, known: Model, fit: StreamedFit) -> tuple[Model, NDArray[Any]]:
         origin, units = fit.state.coding.origin, fit.target.units
         y, held = fit.state.survey.drawn.y, fit.held_out
         rows = np.arange(len(fit.rows))
@@ -61,7 +61,7 @@ class NumberStreamLearner(StreamLearner):
         target = fit.target.subset(rows) if held.target is None else held.target
         predicted = left_out if held.scores is None else held.scores
         groups = None if target.groups is None else target.groups.codes
-        known = HeldOutNumbers(
+        numbers = HeldOutNumbers(
             target.values,
             predicted,
             np.ones_like(predicted),
@@ -70,8 +70,9 @@ class NumberStreamLearner(StreamLearner):
             groups,
         )
         has_columns = y.ndim == 2
-        head = self.estimator._make_stream_head(left_out, known, has_columns=has_columns)
-        return Fitted(head, fit.coef * units, fit.intercept * units + origin, fit.truth)
+        head = self.estimator._make_stream_head(left_out, numbers, has_columns=has_columns)
+        coef, intercept = fit.coef * units, fit.intercept * units + origin
+        return replace(known, head=head, coef=coef, intercept=intercept), fit.truth
 
     def add_rows(
         self, model: Model | None, X: Any, y: Any, sample_weight: Any, groups: Any, forget: float

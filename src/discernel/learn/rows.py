@@ -95,7 +95,7 @@ class Learning:
             X, request, stage = self.training.X, self.request, self.run.stage
             assert stage is not None
             kind = bank_of_folds(stage, n_rows(X), one_sum=request.leaves_choice)
-            near = _near(kernels, X, request)
+            near = shift_kernels(kernels, X, request)
             return _make_bank(self.run, X, near, self.target, request, exact=kind)[0]
 
         known = (self.bank, self.weights, self.facts.learned.regularization, self.proposal)
@@ -254,7 +254,7 @@ def learn_rows(
             metric = Metric(np.ones(X.shape[1]))
             importances = Importances((np.full(n, 1.0 / n), np.zeros(n)))
     chosen = proposal if request.leaves_choice else None
-    near = _near(kernels, X, request)
+    near = shift_kernels(kernels, X, request)
     phase("looking at all rows")
     if varies:
         assert run.stage is not None
@@ -314,10 +314,10 @@ def rows_vary(X: Any, kernels: list[Kernel], tables: bool) -> bool:
     return bool(varies.any())
 
 
-def _near(kernels: list[Kernel], X: Any, request: Request) -> list[Kernel]:
-    """Return kernels with their origin at a typical row, where that changes nothing.
+def shift_kernels(kernels: list[Kernel], X: Any, request: Request) -> list[Kernel]:
+    """Return kernels with their origin at a typical row, unless their raw traces are needed.
 
-    The same once centred; raw traces would not be the same.
+    Centred kernels do not depend on the origin, but are more accurate near the rows.
     """
     if request.criterion.normalization != "centered_trace":
         return kernels

@@ -223,7 +223,8 @@ class FitRun:
         """
         X, request, n_rows = training.X, self.request, len(training.y)
         encoder = training.reader.encoder
-        learns = self._seconds is not None and self.stage is not None and self.stage.learns
+        assert self.stage is not None
+        learns = self.stage.learns
         found = self._proposals.get(n_rows) if learns else None
         if found is None:
             with one_blas_thread():  # samples are small: more threads would wait for each other
@@ -291,7 +292,8 @@ class FitRun:
         """
         share = Deadline.after(_READING * limit, self._clock)
         with keep_deadline(share):
-            self.survey = self._estimator._survey_rows(whole[0], self)
+            if self._estimator._is_summed(whole[0]):
+                self.survey = self._estimator._stream_learner(self).survey(whole[0])
         if self.survey is None or share.left >= 0:
             return whole
         sample, self.survey, self._is_cut = self.survey[1].drawn, None, True

@@ -68,19 +68,18 @@ class Survey:
         sample = None if self.sample is None else self.sample.decayed(factor)
         return replace(self, totals=self.totals.decayed(factor), sample=sample)
 
-    def target(self, rows: Positions, **options: Any) -> Any:
+    def target(self, rows: Positions) -> Any:
         """Return the target of rows of the sample.
 
         Parameters
         ----------
         rows : ndarray of int
             Positions in the sample.
-        **options
-            Options of ``totals.target``.
         """
-        found = self.totals.target(self.drawn.y[rows], self.drawn.weights[rows], **options)
-        groups = None if self.drawn.groups is None else make_groups(self.drawn.groups[rows])
-        return found if groups is None else replace(found, groups=groups)
+        found, groups = self.totals.target(self.drawn.y[rows], self.drawn.weights[rows]), None
+        if self.drawn.groups is not None:
+            groups = make_groups(self.drawn.groups[rows])
+        return replace(found, groups=groups)
 
     def check_kinds(self) -> None:
         """Raise an error if a column mixes numbers, text and dates, naming the parts."""
