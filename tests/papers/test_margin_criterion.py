@@ -9,8 +9,7 @@ from sklearn.svm import SVC
 
 from discernel.bank import DenseBank
 from discernel.papers.margin.criterion import FixedWeights, SoftMargin
-from discernel.papers.margin.program import Machine, MarginPoint
-from discernel.papers.margin.solver import maximize
+from discernel.papers.margin.solver import Machine, MarginPoint, maximize
 from discernel.targets import ClassTarget
 from tests.conftest import make_problem
 

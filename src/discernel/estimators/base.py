@@ -32,12 +32,7 @@ from discernel.kernels.make import get_settings, learns_scales, with_settings
 from discernel.learn import Request, make_request
 from discernel.learn.rows import Learning, learn_rows, rows_vary
 from discernel.learn.stages import FitRun
-from discernel.learn.training import (
-    TrainingRows,
-    are_precomputed,
-    check_training,
-    take_sparse,
-)
+from discernel.learn.training import TrainingRows, check_training, input_kinds
 from discernel.model import Model
 from discernel.plan import parse_duration
 from discernel.rows.chunks import Chunk, errors_with_origin
@@ -399,8 +394,7 @@ class BaseKernelEstimator(BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags, candidates = super().__sklearn_tags__(), self._candidates()
-        tags.input_tags.pairwise = are_precomputed(candidates)
-        tags.input_tags.sparse = take_sparse(candidates)
+        tags.input_tags.pairwise, tags.input_tags.sparse = input_kinds(candidates)
         # Not `categorical`: scikit-learn's checks would then convert all numbers to codes.
         # Histogram gradient boosting, which takes categories too, does not set this tag either.
         tags.input_tags.allow_nan = tags.input_tags.string = learns_scales(candidates)

@@ -223,9 +223,12 @@ class StreamLearner(ABC):
     def survey(self, source: Source) -> tuple[SurveyPass, Survey]:
         """Make the first pass over all rows; return the pass and its result."""
         self._refuse_unstreamable()
+        seed = self.run.request.random_state
+        if seed is None or not is_count(seed, least=0):
+            seed = 0 if seed is None else check_random_state(seed).randint(2**31)
         surveying = SurveyPass.of(
             source,
-            seed=_seed(self.run.request.random_state),
+            seed=int(seed),
             takes_tables=self.run.tables,
             totals=self.totals,
         )
@@ -488,10 +491,3 @@ def as_table(X: Any) -> Any:
             "or partial_fit with X.partitions[i].compute() of each partition."
         )
     return X if is_sparse(X) or hasattr(X, "columns") else np.asarray(X)
-
-
-def _seed(random_state: Any) -> int:
-    """Return a random state as an integer seed."""
-    if random_state is None or is_count(random_state, least=0):
-        return int(random_state or 0)
-    return int(check_random_state(random_state).randint(2**31))

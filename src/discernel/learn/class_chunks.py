@@ -46,9 +46,11 @@ class ClassStreamLearner(StreamLearner):
         groups = survey.drawn.groups
         together = None if groups is None else make_groups(groups)
         ClassTarget.from_labels(survey.drawn.y, groups=together)
-        totals = survey.totals
-        totals = totals if self.classes is None else totals.with_classes(self.classes)
-        survey = replace(survey, totals=totals)
+        totals, every = survey.totals, self.classes
+        if every is not None:
+            codes_of(totals.classes, every)  # raises an error if a class of the rows is missing
+            totals = ClassTotals(dict.fromkeys(every.tolist(), 0.0) | dict(totals.weights))
+            survey = replace(survey, totals=totals)
         target = survey.target(np.arange(len(survey.drawn)))
         factors = class_factors(self.estimator.class_weight, target)
         factors = np.ones(target.n_classes) if factors is None else factors

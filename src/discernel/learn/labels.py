@@ -92,17 +92,6 @@ class ClassTotals:
         """The labels with positive total weight, sorted."""
         return np.array([label for label in self.classes.tolist() if self.weights[label] > 0])
 
-    def with_classes(self, classes: NDArray[Any]) -> ClassTotals:
-        """Return the totals with more classes, or raise an error if one of their own is missing.
-
-        Parameters
-        ----------
-        classes : ndarray of shape (n_classes,)
-            All class labels, including those of later rows.
-        """
-        codes_of(self.classes, classes)
-        return ClassTotals(dict.fromkeys(classes.tolist(), 0.0) | dict(self.weights))
-
     def target(self, y: NDArray[Any], weights: FloatArray) -> ClassTarget:
         """Return the classes of sampled rows, with the class weights of all rows.
 

@@ -32,8 +32,7 @@ import numpy as np
 from discernel.arrays import FloatArray, matmul
 from discernel.bank import Bank, Normalization
 from discernel.exceptions import check_number, unknown_choice
-from discernel.papers.margin.program import MarginPoint, MarginProgram
-from discernel.papers.margin.solver import maximize
+from discernel.papers.margin.solver import MarginPoint, MarginProgram, maximize
 from discernel.programs.base import ConicModel, ConvexProgram, Criterion, Split
 from discernel.programs.rkda import square_root
 from discernel.programs.simplex import beside_identity
