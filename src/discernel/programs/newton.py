@@ -70,20 +70,15 @@ class Newton:
             if iteration == max_iter:
                 break
             following = self._step(program, point)
-            if following is None or not self._is_progress(point, following):
+            if following is None:
+                return Solution.at(point, bound, Status.STALLED, iteration)
+            # The gap is of first order in the distance to the optimum, the value of second order.
+            # Steps reduce the gap long after the value stopped decreasing in floating point.
+            decreases = following.value < point.value - _NOISE * abs(point.value)
+            if not (decreases or following.gap < point.gap):
                 return Solution.at(point, bound, Status.STALLED, iteration)
             point = following
         return Solution.at(point, bound, Status.MAX_ITERATIONS, max_iter)
-
-    @staticmethod
-    def _is_progress(point: Point, following: Point) -> bool:
-        """Return whether a step decreased the value or the gap.
-
-        The gap is of first order in the distance to the optimum, the value of second order. Steps
-        still reduce the gap long after the value has stopped decreasing in floating point.
-        """
-        falls = following.value < point.value - _NOISE * abs(point.value)
-        return falls or following.gap < point.gap
 
     @staticmethod
     def _step(program: Any, point: Point) -> Point | None:

@@ -390,7 +390,10 @@ def _solve(
     best = at = _Iterate.start(program)
     idle = 0
     for iteration in range(max_iter + 1):
-        better = _is_better(at.point, best.point)
+        here, there = at.point, best.point
+        better = here.gap < there.gap
+        if not np.isfinite(there.value):  # and so its gap
+            better = bool(np.isfinite(here.value)) or here.bound > there.bound
         if better:
             best = at
         monitor(iteration, best.point.value, best.point.gap, best.point.weights)
@@ -402,13 +405,6 @@ def _solve(
             return best, Status.STALLED, iteration
         at = following
     return best, Status.MAX_ITERATIONS, max_iter
-
-
-def _is_better(point: MarginPoint, other: MarginPoint) -> bool:
-    """Return whether a point has a smaller gap or, without a finite gap, a larger bound."""
-    if np.isfinite(other.value):
-        return point.gap < other.gap
-    return bool(np.isfinite(point.value)) or point.bound > other.bound
 
 
 def _pruned(at: _Iterate, tol: float) -> MarginPoint:
