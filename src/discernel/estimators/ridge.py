@@ -11,6 +11,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from discernel.arrays import FloatArray, is_dask
 from discernel.criteria import KernelLeastSquares
+from discernel.default import learn_spread
 from discernel.discriminant import (
     Head,
     HeldOutNumbers,
@@ -32,6 +33,7 @@ from discernel.learn.stages import FitRun
 from discernel.learn.training import TrainingRows
 from discernel.model import Model
 from discernel.model.importances import squared_losses
+from discernel.progress.deadline import must_stop_learning
 from discernel.targets import RegressionTarget
 
 if TYPE_CHECKING:
@@ -252,8 +254,9 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
         rows = np.arange(len(truth)) if held_out.rows is None else held_out.rows
         if held_out.scores is not None:
             errors[rows] = truth[rows] - target.in_units(held_out.scores)
-        found, spread = learning.spread(fit, errors), None
-        spreads = np.ones_like(errors)
+        found, spread, spreads = None, None, np.ones_like(errors)
+        if not (fit.by_iteration or must_stop_learning()):
+            found = learn_spread(learning.bank, learning.weights, target, errors)
         if found is not None:
             limits = np.stack([found.left_out.min(axis=0), found.left_out.max(axis=0)])
             spread = Spread(learning.coef(found.dual), found.intercept, limits)

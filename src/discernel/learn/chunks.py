@@ -22,7 +22,7 @@ from discernel.kernels import Kernel, as_kernels
 from discernel.kernels.features import NystromMap, draw_landmarks
 from discernel.learn import LearnedKernel
 from discernel.learn.labels import Coding, Positions, Totals
-from discernel.learn.refine import divide_rows, refine_metric
+from discernel.learn.refine import Refinement, divide_rows
 from discernel.learn.rows import Learning, learn_rows, rows_vary, shift_kernels
 from discernel.learn.stages import FitRun
 from discernel.learn.summed import (
@@ -338,20 +338,15 @@ class StreamLearner(ABC):
         fitted, held = (self._target(survey, rows) for rows in parts)
         learned = facts.learned
         curves = proposal.curves
-        scales = refine_metric(
-            sample.X if curves is None else curves.of(sample.X),
-            fitted,
-            held,
-            spreads,
-            learned.weights,
-            proposal.metric.of_strength(proposal.chosen.strength),
-            proposal.metric.of_strength(_START_STRENGTH),
-            self.run.device,
-            proposal.sample.menu,
+        all_rows, menu = sample.X if curves is None else curves.of(sample.X), proposal.sample.menu
+        known = all_rows, fitted, held, spreads, learned.weights, self.run.device, menu
+        chosen, start = map(
+            proposal.metric.of_strength, (proposal.chosen.strength, _START_STRENGTH)
         )
+        scales = Refinement(*known).search(chosen, start)
         if scales is None:
             return None
-        rows, menu = comparable_rows(X, spreads, curves), proposal.sample.menu
+        rows = comparable_rows(X, spreads, curves)
         kernels = scaled_kernels(scales, spreads, rows, menu, curves)
         bank = TiledBank([kernel.shifted(X) for kernel in kernels], X)
         weights = learned.weights[bank.kept]

@@ -24,9 +24,7 @@ from discernel.default import (
     LogitSearch,
     Proposal,
     Relearner,
-    SpreadFit,
     cross_fitted_scores,
-    learn_spread,
     residual_landmarks,
 )
 from discernel.default.metric import Metric
@@ -113,20 +111,6 @@ class Learning:
             self.bank, self.weights, self.target, lam, scores
         )
 
-    def _logit_search(self) -> LogitSearch | None:
-        """Return the search of a kernel logistic regression; None where there is none.
-
-        There is one with the kernels or the criterion of the default, if predictions are made
-        with the kernel matrix of few rows, and if there is time.
-        """
-        lam, bank = self.facts.learned.regularization, self.bank
-        is_exact = bank.has_matrices and bank.predicting() is None
-        is_small = self.target.n_samples <= LogitSearch.most_rows
-        is_default = self.proposal is not None or self.request.leaves_choice
-        if not (is_default and is_exact and is_small) or must_stop_learning():
-            return None
-        return LogitSearch(self.target, lam)
-
     def held_out(self, fit: LeastSquares, *, logistic: bool = False) -> HeldOutScores:
         """Return scores of rows whose labels neither the kernel nor the fit has seen.
 
@@ -147,7 +131,13 @@ class Learning:
             if len(rows):
                 where = left_out_words(None if groups is None else groups.subset(rows), "metric")
                 return HeldOutScores(rows, where=where)
-        search = self._logit_search() if logistic else None
+        # With the kernels or the criterion of the default, if predictions are made with the kernel
+        # matrix of few rows, and if there is time.
+        is_default = proposal is not None or self.request.leaves_choice
+        is_exact = self.bank.has_matrices and self.bank.predicting() is None
+        is_fast, search = is_exact and n <= LogitSearch.most_rows, None
+        if logistic and is_default and is_fast and not must_stop_learning():
+            search = LogitSearch(self.target, self.facts.learned.regularization)
         scores, folds = cross_fitted_scores(relearner, fit, search)
         rows, n_folds = np.flatnonzero(folds >= 0), int(folds.max()) + 1
         where = f"held out, {n_folds} folds" if n_folds > 1 else "held out, half of the rows"
@@ -157,22 +147,6 @@ class Learning:
                 where = f"held out, {len(groups.subset(rows)):,} of {len(groups):,} groups"
         regression = None if search is None else search.fit(self.bank, self.weights)
         return HeldOutScores(rows, scores[rows], where=where, logistic=regression)
-
-    def spread(self, fit: KernelLeastSquares, errors: FloatArray) -> SpreadFit | None:
-        """Return how the sizes of held-out errors depend on the row; None if they are alike.
-
-        They are taken for alike where systems are solved by iteration, and if there is no time.
-
-        Parameters
-        ----------
-        fit : KernelLeastSquares
-            The fit of the target.
-        errors : ndarray of shape (n_samples, n_targets)
-            Errors of predictions of the rows, by fits without the row.
-        """
-        if fit.by_iteration or must_stop_learning():
-            return None
-        return learn_spread(self.bank, self.weights, self.target, errors)
 
     def model(
         self,
