@@ -282,6 +282,11 @@ def _source_columns(
             "Sources given by their columns must be dense. Got sparse rows. Convert them by "
             "X.toarray(), or give kernels, such as {'name': RBF().on(columns)}."
         )
+    if len({_TOGETHER, *map(str, sources)}) <= len(sources):
+        raise InvalidInputError(
+            f"The names of sources must differ, also from {_TOGETHER!r}, which stands for all of "
+            f"them together. Got {list(sources)}."
+        )
     frame, found = as_table(frame) if encoder is not None else frame, {}
     frame = frame if hasattr(frame, "shape") else X
     for name, columns in sources.items():
