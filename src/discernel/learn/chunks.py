@@ -21,7 +21,7 @@ from discernel.exceptions import InvalidInputError, is_count
 from discernel.kernels import Kernel, as_kernels
 from discernel.kernels.features import NystromMap, draw_landmarks
 from discernel.learn import LearnedKernel
-from discernel.learn.labels import Coding, Positions, Totals
+from discernel.learn.labels import Positions, Totals
 from discernel.learn.refine import Refinement, divide_rows
 from discernel.learn.rows import Learning, learn_rows, rows_vary, shift_kernels
 from discernel.learn.stages import FitRun
@@ -109,12 +109,12 @@ class _ChunkReader:
     ----------
     reader : RowReader
         Checks and encodes the rows.
-    coding : Coding
+    totals : ClassTotals or NumberTotals
         The columns that stand for y.
     """
 
     reader: RowReader
-    coding: Coding
+    totals: Totals
 
     def __call__(self, chunk: Chunk) -> Labelled:
         return self.labelled(self.encoded(chunk))
@@ -127,12 +127,12 @@ class _ChunkReader:
     def labelled(self, chunk: Chunk) -> Labelled:
         """Return rows, summed columns and weights of an encoded chunk, without rows of weight 0."""
         X, y, weights = chunk.X, np.asarray(chunk.y), chunk.weights
-        values = self.coding.values(y, chunk.place.name)
+        values = self.totals.values(y, chunk.place.name)
         weights = np.ones(chunk.n_rows) if weights is None else weights
         if not weights.all():
             present = np.flatnonzero(weights)
             X, y, values, weights = X[present], y[present], values[present], weights[present]
-        return Labelled(X, values, weights * self.coding.factors_of(y))
+        return Labelled(X, values, weights * self.totals.factors_of(y))
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,8 +158,8 @@ class StreamLearner(ABC):
     # ---- classes or numbers ------------------------------------------------------------------
 
     @abstractmethod
-    def _coded(self, survey: Survey) -> tuple[Survey, Any]:
-        """Return the survey, with all classes, and the columns to sum; check the parameters."""
+    def _coded(self, survey: Survey) -> Survey:
+        """Return the survey with all classes and the columns to sum; check the parameters."""
 
     @abstractmethod
     def _target(self, survey: Survey, rows: NDArray[np.intp]) -> Any:
@@ -194,21 +194,21 @@ class StreamLearner(ABC):
         options = self.estimator._y_checks
         training = check_training(self.estimator, given.X, given.y, facts=survey.facts, **options)
         survey = replace(survey, sample=replace(given, X=training.X), facts=None)
-        run, (survey, coding) = self.run, self._coded(survey)
+        run, survey = self.run, self._coded(survey)
         working = blas_threads(len(survey.drawn))
         if not planned:
             working = run.planned_stage(training, survey.n_rows)
         with working:
             known, features, sample = self._learn_on_sample(survey, training)
             survey = replace(survey, sample=sample)
-            prepare = _ChunkReader(known.reader, coding)
-            summing = SumPass(features, coding.n_values, run.device, prepare)
+            prepare = _ChunkReader(known.reader, survey.totals)
+            summing = SumPass(features, survey.totals.n_values, run.device, prepare)
             folds = None
             if given.groups is not None:
                 folds = GroupFolds.of(survey.target(np.arange(len(given))), given.groups)
             sums, parts = sum_features(source, summing, folds, self._report(1, survey.n_rows))
             n_seen = source.n_rows or survey.n_rows
-            state = StreamState(survey, surveying, features, sums, coding, n_seen, folds, parts)
+            state = StreamState(survey, surveying, features, sums, n_seen, folds, parts)
             state.check_same_rows()
             forecast, plan = run.record("stream")
             known = replace(known, facts=replace(known.facts, forecast=forecast, plan=plan))
@@ -423,12 +423,12 @@ class StreamLearner(ABC):
     ) -> Model:
         """Return the model after adding rows to the sums and the sample."""
         chunk = replace(given, place=Place("X", _LATER, state.n_seen))
-        prepare = _ChunkReader(model.reader, state.coding)
+        prepare = _ChunkReader(model.reader, state.survey.totals)
         chunk = prepare.encoded(chunk)
-        state.coding.values(np.asarray(chunk.y), chunk.place.name)  # raises a clear error
+        prepare.totals.values(np.asarray(chunk.y), chunk.place.name)  # raises a clear error
         survey = state.surveying.add(state.survey.decayed(forget), chunk)
         with blas_threads(state.features.rank):
-            n_values, device = state.coding.n_values, self.run.device
+            n_values, device = prepare.totals.n_values, self.run.device
             summing = SumPass(state.features, n_values, device, prepare.labelled)
             sums, parts = state.with_rows(summing, chunk, forget)
             n_seen = state.n_seen + chunk.n_rows

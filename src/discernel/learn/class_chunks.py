@@ -18,7 +18,7 @@ from discernel.discriminant import (
 )
 from discernel.exceptions import InvalidInputError
 from discernel.learn.chunks import Stream, StreamLearner, as_chunk
-from discernel.learn.labels import ClassCoding, ClassTotals, Totals, codes_of, comparable
+from discernel.learn.labels import ClassTotals, Totals, codes_of, comparable
 from discernel.learn.rows import PRIOR_REQUEST, Learning
 from discernel.learn.summed import StreamedFit
 from discernel.learn.survey import Survey, check_cells
@@ -42,7 +42,7 @@ class ClassStreamLearner(StreamLearner):
     classes: Any = None
     totals: ClassVar[Totals] = ClassTotals()
 
-    def _coded(self, survey: Survey) -> tuple[Survey, ClassCoding]:
+    def _coded(self, survey: Survey) -> Survey:
         groups = survey.drawn.groups
         together = None if groups is None else make_groups(groups)
         ClassTarget.from_labels(survey.drawn.y, groups=together)
@@ -55,7 +55,7 @@ class ClassStreamLearner(StreamLearner):
         factors = class_factors(self.estimator.class_weight, target)
         factors = np.ones(target.n_classes) if factors is None else factors
         self.estimator._decide(target, self.run.request)
-        return survey, ClassCoding(totals.classes, factors)
+        return replace(survey, totals=replace(totals, factors=factors))
 
     def _target(self, survey: Survey, rows: NDArray[np.intp]) -> ClassTarget:
         """Return the classes of rows of the sample, without classes of weight 0."""
@@ -74,7 +74,7 @@ class ClassStreamLearner(StreamLearner):
         return fallback.target is None or fallback.target.n_classes == target.n_classes
 
     def _fitted(self, known: Model, fit: StreamedFit) -> tuple[Model, NDArray[Any]]:
-        estimator, classes = self.estimator, fit.state.coding.classes
+        estimator, classes = self.estimator, fit.state.survey.totals.classes
         found = fit_discriminant(fit, fit.target, estimator.statistics, fit.held_out)
         target = fit.target.among(classes)
         decision = estimator._decide(target, self.run.request)

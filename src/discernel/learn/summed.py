@@ -136,8 +136,6 @@ class StreamState:
         The feature map.
     sums : FeatureSums
         The sums over all rows.
-    coding : Coding
-        The columns that stand for y in the sums.
     n_seen : int
         The number of rows so far, including those of weight 0.
     folds : GroupFolds or None
@@ -150,7 +148,6 @@ class StreamState:
     surveying: SurveyPass
     features: NystromMap
     sums: FeatureSums
-    coding: Any
     n_seen: int
     folds: GroupFolds | None = None
     parts: tuple[FeatureSums, ...] = ()
@@ -170,7 +167,7 @@ class StreamState:
 
     def check_same_rows(self) -> None:
         """Raise an error if the two passes read different rows."""
-        found = self.coding.totals(self.survey.totals, self.sums)
+        found = self.survey.totals.compared(self.sums)
         for what, first, second, unit in [
             ("rows", self.survey.n_rows, self.sums.n_rows, 0.0),
             *found,
@@ -238,12 +235,12 @@ class StreamedFit:
         regularization: float | None,
         fallback: tuple[HeldOutScores, float] | None,
     ) -> None:
-        sample, y = state.survey.drawn, state.survey.drawn.y[rows]
+        sample, totals, y = state.survey.drawn, state.survey.totals, state.survey.drawn.y[rows]
         self.state, self.target, self.rows = state, target, rows
         self.system = SummedSystem(state.sums, state.features)
-        self.table = state.coding.table(target)
-        self.truth: FloatArray = state.coding.scores(y, self.table)
-        self.weights = sample.weights[rows] * sample.decays[rows] * state.coding.factors_of(y)
+        self.table = totals.table(target)
+        self.truth: FloatArray = totals.scores(y, self.table)
+        self.weights = sample.weights[rows] * sample.decays[rows] * totals.factors_of(y)
         self.without = []
         for fold in range(len(state.parts)):
             others = add_sums([part for other, part in enumerate(state.parts) if other != fold])
