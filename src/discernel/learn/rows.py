@@ -1,4 +1,4 @@
-"""From checked rows to a bank, and from a bank to a learned kernel."""
+"""Learning the kernel of checked rows in memory: proposal, bank, weights and λ."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from discernel.exceptions import LeftOutColumnWarning, LowRankWarning, caller_st
 from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.weighted import WeightedKernels
 from discernel.learn import LearnedKernel, Request, learn, learn_part, make_request
-from discernel.learn.low_rank import LowRankLoss, low_rank_loss
+from discernel.learn.low_rank import LowRankFit, LowRankLoss
 from discernel.learn.stages import FitRun
 from discernel.learn.training import TrainingRows
 from discernel.model import Facts, KeptRows, Model
@@ -60,15 +60,15 @@ class Learning:
     training : TrainingRows
         The rows; their reader has all kernels.
     target : Target
-        What is to be predicted.
+        The target.
     request : Request
         Criterion, solver and λ.
     bank : Bank
         The kernels on the training rows.
     weights : ndarray of shape (n_kernels,)
-        Their weights.
+        The learned weights of the kernels.
     proposal : Proposal or None
-        The choice of the default's kernels; None for given kernels.
+        The kernels chosen by ``kernels="auto"``; None for given kernels.
     kernel : CombinedKernel or CombinedFeatures
         The learned sum of kernels between new rows and those that are kept.
     facts : Facts
@@ -87,7 +87,7 @@ class Learning:
 
     @property
     def relearner(self) -> Relearner:
-        """The same learning, from some of the rows."""
+        """An object that repeats the learning on some of the rows."""
 
         def bank_of(kernels: list[Kernel]) -> Bank:
             X, request, stage = self.training.X, self.request, self.run.stage
@@ -166,20 +166,20 @@ class Learning:
         ----------
         fit : KernelLeastSquares
             The fit.
-        head : object
-            What scores are turned into.
+        head : Head
+            Converts scores to predictions.
         truth : ndarray of shape (n_samples, ...)
-            What the losses of the head take.
+            The true values from which the head computes losses.
         coef : ndarray of shape (n_kept, n_scores)
-            What the learned kernel is multiplied by.
+            The coefficients of the learned kernel.
         intercept : ndarray of shape (n_scores,)
-            What is added.
+            The intercepts of the scores.
         classes : ndarray of shape (n_classes,), optional
-            The labels of the classes.
+            The class labels.
         labels : ndarray of shape (n_samples,), optional
-            Those of the rows, to be kept.
+            The labels of the rows, if the model keeps them.
         rows : ndarray of int, optional
-            The rows that importances are taken from; by default all.
+            The rows from which importances are computed; by default all.
         """
         training, bank = self.training, self.bank
         phase("computing importances")
@@ -192,8 +192,10 @@ class Learning:
         if labels is not None:
             every = np.arange(bank.n_samples)
             kept = training.kept(labels, every if bank.predicting() is None else bank.landmark_rows)
-        said = (head, classes, facts, kept, self.run.device)
-        return Model(training.reader, self.kernel, coef, intercept, *said)
+        device = self.run.device
+        return Model(
+            training.reader, self.kernel, coef, intercept, head, classes, facts, kept, device
+        )
 
 
 def learn_rows(
@@ -208,15 +210,15 @@ def learn_rows(
     training : TrainingRows
         The rows.
     target : Target
-        What is to be predicted.
+        The target.
     exact : bool, default=False
-        Whether the rows are a sample of those of the plan, which is learned from exactly.
+        Whether the rows are a sample of those of the plan, so that the bank is an exact one.
     """
     X, reader = training.X, training.reader
     kernels, proposal, metric, importances = reader.kernels, None, None, None
     phase("choosing kernels")
     varies, has_scores = rows_vary(X, kernels, run.tables), bool(target.scores.shape[1])
-    # Of rows that are all the same, or of one class, nothing can be learned.
+    # Nothing can be learned from equal rows, or from rows of one class.
     request = run.request if varies and has_scores else PRIOR_REQUEST
     assert run.problem is not None
     if run.problem.chooses and has_scores:
@@ -263,13 +265,13 @@ def _combine(
     target: Target,
     request: Request,
 ) -> tuple[CombinedKernel | CombinedFeatures, LowRankLoss | None]:
-    """Return the learned sum of kernels, and what a low rank loses; warn where that is much."""
+    """Return the learned sum of kernels and the loss of a low rank; warn if it is large."""
     weights, active = learned.weights[bank.kept], np.flatnonzero(learned.coefficients)
     whole = WeightedKernels([near[i] for i in active], learned.coefficients[active])
     features = bank.predicting()
     if features is not None:
         lam, criterion = learned.regularization, request.criterion
-        loss = low_rank_loss(features, weights, lam, criterion, target, whole, X)
+        loss = LowRankFit(features, weights, lam, criterion, target, whole, X).loss()
         if loss.advice:
             warnings.warn(loss.advice, LowRankWarning, stacklevel=caller_stacklevel())
         return features.combined_features(weights), loss
@@ -279,7 +281,7 @@ def _combine(
 
 
 def rows_vary(X: Any, kernels: list[Kernel], tables: bool) -> bool:
-    """Whether rows differ as kernels, the default's or others, see them; of no numbers, always."""
+    """Return whether rows differ in a column that kernels use; True for rows of no numbers."""
     if not isinstance(X, np.ndarray) or X.dtype == object or kernels[0].precomputed:
         return True
     varies = (X[0] != X).any(axis=0)  # also where cells are missing
@@ -311,9 +313,9 @@ def _make_bank(
     *,
     exact: str | None = None,
 ) -> tuple[Bank, str]:
-    """Return the planned bank, or the exact one that is planned for a part of it, and its name.
+    """Return the planned bank and its name, or the ``exact`` bank for folds and samples.
 
-    One sum of kernels is enough for a proposal that was chosen with its weights.
+    A proposal that was chosen with its weights needs only one weighted sum of kernels.
     """
     stage, asked = run.stage, run.bank
     assert stage is not None
@@ -326,7 +328,7 @@ def _make_bank(
         choice = asked._replace(kind=kind, rank=rank)
         return make_bank(choice, kernels, X, normalization, weights), kind
     n = n_rows(X)
-    # More rows want less of it.
+    # More rows need less regularization.
     lam = chosen.chosen.regularization * min(1.0, len(chosen.sample.rows) / n)
     bank = BlendBank.of_landmarks(
         kernels,

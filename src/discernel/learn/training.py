@@ -156,7 +156,7 @@ def check_training(
         Options of scikit-learn's check of y.
     """
     candidates = estimator._candidates()
-    absent = present = weights = stood = None
+    absent = present = weights = matrices = None
     codes = None if groups is None else group_codes(group_labels(groups, _num_samples(X)))
     if sample_weight is not None:
         check_consistent_length(X, y)
@@ -165,7 +165,7 @@ def check_training(
         if len(counted) < len(values):
             if labels and y is not None and not (options.get("multi_output") and np.ndim(y) > 1):
                 absent = labels_without_weight(y, counted)
-            X, stood = _select_weighted(X, counted, input_kinds(candidates)[0])
+            X, matrices = _select_weighted(X, counted, input_kinds(candidates)[0])
             y, present = _safe_indexing(y, counted), counted
             codes = None if codes is None else codes[counted]
         weights = SampleWeights.of(values[counted])
@@ -177,7 +177,7 @@ def check_training(
         known = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
         y = y if known is None else np.asarray(y, dtype=known)
     found = _check(name, candidates, X, y, facts=facts, **options)
-    reader = replace(found.reader, present=stood)
+    reader = replace(found.reader, present=matrices)
     together = None if codes is None else make_groups(codes)
     return replace(
         found, reader=reader, weights=weights, groups=together, places=present, absent=absent

@@ -14,7 +14,7 @@ from discernel.exceptions import missing_extra, unknown_choice
 from discernel.programs.base import ConicModel, Point
 from discernel.programs.simplex import normalize, uniform
 from discernel.programs.solution import Solution, Status, Task
-from discernel.progress.deadline import must_stop_learning, seconds_left
+from discernel.progress.deadline import active_deadline, must_stop_learning
 
 #: Names of the time limit, in seconds, in conic solvers.
 _TIME_LIMITS = {"CLARABEL": "time_limit", "SCS": "time_limit_secs"}
@@ -46,7 +46,7 @@ class _Conic:
 
     def _solve(self, problem: Any) -> bool:
         """Solve a problem and return whether the conic solver reports an optimal solution."""
-        cp, limit, seconds = _import_cvxpy(), {}, seconds_left()
+        cp, limit, seconds = _import_cvxpy(), {}, active_deadline().to_learn
         if self.backend in _TIME_LIMITS and seconds < float("inf"):
             limit = {_TIME_LIMITS[self.backend]: max(seconds, 0.01)}
         with warnings.catch_warnings():

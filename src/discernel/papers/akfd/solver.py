@@ -328,7 +328,7 @@ def choose_nu(
         for position, found in enumerate(path):
             right = part.classes[decide(found.scores(cross))] == target.classes[target.codes[test]]
             hits[position] += target.row_weights.values[test] @ right
-    shares = np.minimum(hits / target.total, 1.0)  # sums of weights are rounded
+    shares = np.minimum(hits / target.row_weights.total, 1.0)  # sums of weights are rounded
     accuracies = dict(zip(values, shares.tolist(), strict=True))
     return max(values, key=lambda nu: accuracies[nu]), accuracies  # the first of equals
 
