@@ -260,8 +260,7 @@ class BaseKernelDiscriminant(
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features), Dask collection or Source
-            New rows. For a `Source` an iterator over the results of its chunks is returned, for
-            a Dask collection a Dask array with the same partitions.
+            New rows, as for `decision_function`.
 
         Returns
         -------
@@ -280,8 +279,7 @@ class BaseKernelDiscriminant(
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features), Dask collection or Source
-            New rows. For a `Source` an iterator over the results of its chunks is returned, for
-            a Dask collection a Dask array with the same partitions.
+            New rows, as for `decision_function`.
 
         Returns
         -------
@@ -297,8 +295,7 @@ class BaseKernelDiscriminant(
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features), Dask collection or Source
-            New rows. For a `Source` an iterator over the results of its chunks is returned, for
-            a Dask collection a Dask array with the same partitions.
+            New rows, as for `decision_function`.
 
         Returns
         -------
@@ -325,8 +322,7 @@ class BaseKernelDiscriminant(
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features), Dask collection or Source
-            New rows. For a `Source` an iterator over the results of its chunks is returned, for
-            a Dask collection a Dask array with the same partitions.
+            New rows, as for `decision_function`.
         coverage : float, default=0.9
             The share of new rows whose class is to be in their set, above 0 and below 1.
         per_class : bool, default=False
@@ -384,8 +380,7 @@ class BaseKernelDiscriminant(
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features), Dask collection or Source
-            New rows. For a `Source` an iterator over the results of its chunks is returned, for
-            a Dask collection a Dask array with the same partitions.
+            New rows, as for `decision_function`.
 
         Returns
         -------

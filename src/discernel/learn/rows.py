@@ -51,7 +51,7 @@ PRIOR_REQUEST = make_request(criterion="uniform", regularization=1.0)
 
 @dataclass(frozen=True, eq=False)
 class Learning:
-    """A learned kernel, and what it was learned from and with.
+    """A learned kernel with its rows, target, options and bank.
 
     Attributes
     ----------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from typing import Any, cast
@@ -169,9 +169,7 @@ class FitRun:
                 LongFitWarning,
                 stacklevel=caller_stacklevel(),
             )
-        shown: AbstractContextManager[None] = nullcontext()
-        if stage.is_forecast:
-            shown = reporting(expected.seconds, verbose=bool(verbose))
+        shown = reporting(expected.seconds, verbose=stage.is_forecast and bool(verbose))
         pay = speed is None or speed.blas_threads_pay
         with shown, blas_threads(len(training.y)) if pay else one_blas_thread():
             yield stage
