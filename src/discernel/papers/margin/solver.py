@@ -11,10 +11,9 @@ weights and machine together, while a cutting-plane method needs a new machine f
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -22,6 +21,9 @@ from discernel.arrays import Cholesky, FloatArray, matmul
 from discernel.programs.base import Point, relative_gap
 from discernel.programs.simplex import normalize, uniform
 from discernel.programs.solution import Monitor, Solution, Status, Task, silent
+
+if TYPE_CHECKING:
+    from discernel.papers.margin.criterion import SoftMargin
 
 #: The largest fraction of the distance to the boundary that a step may take.
 _FRACTION = 0.995
@@ -64,7 +66,7 @@ class MarginPoint(Point):
     """
 
     def __init__(
-        self, program: MarginProgram, weights: FloatArray, machine: Machine, products: FloatArray
+        self, program: SoftMargin, weights: FloatArray, machine: Machine, products: FloatArray
     ) -> None:
         self.weights = weights
         self.value = program.upper_bound(weights, machine, products)
@@ -82,96 +84,6 @@ class MarginPoint(Point):
     @cached_property
     def bound(self) -> float:
         return self._intercept - float(self._energies.max())
-
-
-class MarginProgram(ABC):
-    """The program min over w of max over α, for kernels K_i.
-
-    Attributes
-    ----------
-    signs : ndarray of shape (n_samples,)
-        y, 1 on the second class and −1 on the first.
-    roots : ndarray of shape (n_samples,)
-        r, the square roots of the sample weights; ones without weights.
-    limit : float
-        B, the largest α allowed.
-    ridge : float
-        ρ.
-    identity_first : bool
-        Whether the first kernel is I.
-    """
-
-    signs: FloatArray
-    roots: FloatArray
-    limit: float
-    ridge: float
-    identity_first: bool = False
-
-    @property
-    @abstractmethod
-    def n_weights(self) -> int:
-        """The number of kernels."""
-
-    @abstractmethod
-    def matrix(self, weights: FloatArray) -> FloatArray:
-        """Return K(w) as a new matrix, without ρI."""
-
-    @abstractmethod
-    def products(self, beta: FloatArray) -> FloatArray:
-        """Return every K_iβ, of shape (n_weights, n_samples)."""
-
-    def feasible(self, beta: FloatArray) -> FloatArray:
-        """Return β clipped to 0 ≤ α ≤ B, and scaled down on one class so that it sums to 0."""
-        alpha = np.clip(self.signs * beta, 0.0, self.limit * self.roots)
-        second, counted = self.signs > 0, self.roots * alpha
-        sums = np.where(second, counted[second].sum(), counted[~second].sum())
-        return np.asarray(self.signs * alpha * (sums.min() / np.maximum(sums, _TINY)))
-
-    def linear_part(self, beta: FloatArray) -> float:
-        """Return 2αᵀ1 − ρ‖α‖², the part of the maximum that does not depend on the weights."""
-        return 2.0 * float((self.signs * self.roots) @ beta) - self.ridge * float(beta @ beta)
-
-    def lower_bound(self, beta: FloatArray) -> float:
-        """Return a lower bound of the value for all weights, from any β, which is made feasible."""
-        beta = self.feasible(beta)
-        return self.linear_part(beta) - float((self.products(beta) @ beta).max())
-
-    def upper_bound(self, weights: FloatArray, machine: Machine, products: FloatArray) -> float:
-        """Return the primal value of a machine, an upper bound of f(w).
-
-        Parameters
-        ----------
-        weights : ndarray of shape (n_weights,)
-            w.
-        machine : Machine
-            Any β and threshold.
-        products : ndarray of shape (n_weights, n_samples)
-            Every K_iβ.
-
-        Notes
-        -----
-        ρI is an additional kernel, whose features are the slacks. If slacks are very expensive, a
-        machine without slacks is better: the same machine, scaled up to a margin of 1.
-        """
-        beta, threshold = machine
-        ridge, weights = self.split_ridge(weights)
-        scores = weights @ products[-len(weights) :]
-        norm = float(scores @ beta)
-        constant = threshold * self.roots
-        slacks = np.maximum(0.0, self.roots - self.signs * (scores + constant))
-        if np.isfinite(self.limit):
-            soft = norm + 2.0 * self.limit * float((self.roots * slacks).sum())
-        else:
-            soft = norm + float(slacks @ slacks) / ridge if ridge > 0 else np.inf
-        margin = float(np.min(self.signs * (scores + ridge * beta + constant) / self.roots))
-        hard = (norm + ridge * float(beta @ beta)) / margin / margin if margin > 0 else np.inf
-        return min(soft, hard)
-
-    def split_ridge(self, weights: FloatArray) -> tuple[float, FloatArray]:
-        """Return ρ plus the weight of the identity, and the weights of the other kernels."""
-        if self.identity_first:
-            return self.ridge + float(weights[0]), weights[1:]
-        return self.ridge, weights
 
 
 @dataclass(frozen=True)
@@ -212,7 +124,7 @@ class InteriorPoint:
         return Solution(point.weights, point.value, best.point.bound, status, n_iter)
 
 
-def maximize(program: MarginProgram) -> Machine:
+def maximize(program: SoftMargin) -> Machine:
     """Return the support vector machine of a program with one kernel, to high accuracy."""
     return _solve(program, _INNER_TOL, 200, silent)[0].machine
 
@@ -225,7 +137,7 @@ class _Iterate:
     """
 
     def __init__(
-        self, program: MarginProgram, x: FloatArray, u: FloatArray, threshold: float, level: float
+        self, program: SoftMargin, x: FloatArray, u: FloatArray, threshold: float, level: float
     ) -> None:
         self.program, self.x, self.u = program, x, u
         self.threshold, self.level = threshold, level
@@ -243,7 +155,7 @@ class _Iterate:
         self.point = MarginPoint(program, weights, self.machine, self.products)
 
     @classmethod
-    def start(cls, program: MarginProgram) -> _Iterate:
+    def start(cls, program: SoftMargin) -> _Iterate:
         """Return the initial iterate, with equal weights and equal α in each class."""
         signs, weights = program.signs, uniform(program.n_weights)
         second, roots = signs > 0, program.roots
@@ -384,7 +296,7 @@ def _advance(at: _Iterate) -> _Iterate | None:
 
 
 def _solve(
-    program: MarginProgram, tol: float, max_iter: int, monitor: Monitor
+    program: SoftMargin, tol: float, max_iter: int, monitor: Monitor
 ) -> tuple[_Iterate, Status, int]:
     """Return the iterate with the smallest certified gap, the status, and the number of steps."""
     best = at = _Iterate.start(program)
