@@ -56,10 +56,6 @@ TESTS = {
         "tests/programs/test_galerkin*.py",
         "tests/test_certificates.py",
     ],
-    "programs/screening.py": [
-        "tests/programs/test_screening*.py",
-        "tests/programs/test_columns*.py",
-    ],
     "programs/fdr.py": [
         "tests/programs/test_fdr*.py",
         "tests/programs/test_rounding.py",
@@ -83,7 +79,6 @@ TESTS = {
         "tests/papers/test_separability*.py",
     ],
     "papers/margin/criterion.py": ["tests/papers/test_margin*.py"],
-    "papers/margin/program.py": ["tests/papers/test_margin*.py"],
     "arrays/sample_weights.py": ["tests/bank/test_sample_weights.py", "tests/programs"],
     "arrays/": ["tests/arrays", "tests/bank/test_parts.py", "tests/test_deadline.py"],
     "arrays/rows.py": ["tests/estimators/test_containers.py", "tests/kernels/test_kernels.py"],
@@ -154,7 +149,10 @@ TESTS = {
     "bank/ranks.py": ["tests/bank/test_factored*.py", "tests/bank/test_lowrank*.py"],
     "bank/combined.py": ["tests/bank/test_combined*.py", "tests/bank/test_lowrank*.py"],
     "programs/galerkin.py": ["tests/programs/test_galerkin*.py"],
-    "programs/columns.py": ["tests/programs/test_columns*.py"],
+    "programs/columns.py": [
+        "tests/programs/test_columns*.py",
+        "tests/programs/test_screening*.py",
+    ],
     "programs/newton.py": ["tests/programs/test_newton*.py", "tests/programs/test_l*.py"],
     "programs/simplex.py": ["tests/programs/test_simplex*.py", "tests/programs/test_newton*.py"],
     "programs/silp.py": ["tests/programs/test_newton*.py", "tests/programs/test_l*.py"],

@@ -19,7 +19,6 @@ from discernel.progress.deadline import (
     is_late,
     keep_deadline,
     must_stop_learning,
-    seconds_left,
 )
 from discernel.solvers import Status
 from discernel.targets import ClassTarget
@@ -41,7 +40,7 @@ class Clock:
 
 def test_without_a_deadline_nothing_stops():
     assert active_deadline() is NO_DEADLINE
-    assert seconds_left() == np.inf
+    assert active_deadline().to_learn == np.inf
     assert not is_late()
     assert not must_stop_learning()
     check_deadline(1e300)
@@ -50,7 +49,7 @@ def test_without_a_deadline_nothing_stops():
 def test_time_for_learning_ends_before_the_deadline():
     clock = Clock()
     with keep_deadline(Deadline(10.0, clock, reserve=4.0)):
-        assert seconds_left() == 6.0
+        assert active_deadline().to_learn == 6.0
         clock.now = 7.0
         assert is_late()
         assert must_stop_learning()

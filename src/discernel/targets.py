@@ -295,15 +295,10 @@ class ClassTarget(Target):
         """The size of the class of each sample."""
         return np.asarray(self.sizes[self.codes], dtype=np.float64)
 
-    @property
-    def total(self) -> float:
-        """The sum of the sample weights; the number of samples without weights."""
-        return self.row_weights.total
-
     @cached_property
     def shares(self) -> FloatArray:
         """The share of each class in the sum of the sample weights."""
-        return np.asarray(self.sizes / self.total)
+        return np.asarray(self.sizes / self.row_weights.total)
 
     @cached_property
     def membership(self) -> FloatArray:

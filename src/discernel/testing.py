@@ -274,8 +274,8 @@ def _check_parts(bank: Bank, dense: DenseBank, K: FloatArray, rtol: float) -> No
 # ---- criteria --------------------------------------------------------------------------------
 
 
-def _problems(criterion: Criterion, n_problems: int = 3) -> Iterator[tuple[Bank, Target, Any, Any]]:
-    for seed in range(n_problems):
+def _problems(criterion: Criterion) -> Iterator[tuple[Bank, Target, Any, Any]]:
+    for seed in range(3):
         n_classes = 2 if criterion.takes == "two classes" else 2 + seed
         rng = np.random.default_rng(seed)
         y = np.arange(24) % n_classes
@@ -396,37 +396,26 @@ def check_solver(
     """
     criterion, tol = as_criterion(criterion), 1e-5
     lam = 10.0 * regularization if isinstance(criterion, FisherRatio) else regularization
+    seen: list[FloatArray] = []
+
+    def monitor(iteration: int, value: float, gap: Any, weights: Any, /, **stage: int) -> None:
+        seen.append(np.array(weights))
+
     for bank, target, _, _ in _problems(criterion):
         program: Any = criterion.program(bank, target, lam)
         best = Newton().solve(program, Task(1e-10)).value
-        seen = _Seen()
+        seen.clear()
         n = program.n_weights
         starts = [None, program.normalize(np.eye(n)[0])]
         for start in starts:
-            found: Solution = solver.solve(program, Task(tol, None, start, seen))
+            found: Solution = solver.solve(program, Task(tol, None, start, monitor))
             _check_found(found, program, best, tol, solver.name)
-        _require(seen.weights, f"{solver.name} must call the monitor.")
-        for weights in seen.weights:
-            _require_allowed(np.asarray(weights), program, n, f"{solver.name}, monitor")
-        _require_max_iter(solver, program)
-
-
-class _Seen:
-    """A monitor that stores the weights of all iterations."""
-
-    def __init__(self) -> None:
-        self.weights: list[FloatArray] = []
-
-    def __call__(
-        self,
-        iteration: int,
-        value: float,
-        gap: float | None,
-        weights: FloatArray,
-        /,
-        **stage: int,
-    ) -> None:
-        self.weights.append(np.array(weights))
+        _require(seen, f"{solver.name} must call the monitor.")
+        for weights in seen:
+            _require_allowed(weights, program, n, f"{solver.name}, monitor")
+        early, what = solver.solve(program, Task(1e-14, 1)), f"{solver.name} after one iteration"
+        _require_allowed(early.weights, program, n, what)
+        _require(early.n_iter <= 1, f"{solver.name}: {early.n_iter} iterations with max_iter=1.")
 
 
 def _check_found(found: Solution, program: Any, best: float, tol: float, name: str) -> None:
@@ -440,10 +429,3 @@ def _check_found(found: Solution, program: Any, best: float, tol: float, name: s
     )
     if found.status is Status.CONVERGED:
         _require(found.gap <= tol, f"{name} has converged, but its gap is {found.gap:.1e}.")
-
-
-def _require_max_iter(solver: Solver, program: Any) -> None:
-    early = solver.solve(program, Task(1e-14, 1))
-    what = f"{solver.name} after one iteration"
-    _require_allowed(early.weights, program, program.n_weights, what)
-    _require(early.n_iter <= 1, f"{solver.name}: {early.n_iter} iterations with max_iter=1.")

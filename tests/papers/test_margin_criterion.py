@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from sklearn.svm import SVC
 
 from discernel.bank import DenseBank
-from discernel.papers.margin.criterion import FixedWeights, SoftMargin
-from discernel.papers.margin.program import Machine, MarginPoint
-from discernel.papers.margin.solver import maximize
+from discernel.papers.margin.criterion import SoftMargin
+from discernel.papers.margin.solver import Machine, MarginPoint, maximize
 from discernel.targets import ClassTarget
 from tests.conftest import make_problem
 
@@ -69,7 +68,7 @@ def test_sm1_is_the_machine_of_scikit_learn(two_classes, C):
     expected = 2 * np.abs(beta).sum() - beta @ K @ beta
     criterion = make(grams, y, "SM1", C)
     assert criterion.at(w).value == pytest.approx(expected, rel=1e-8)
-    machine = maximize(FixedWeights(criterion, w))
+    machine = maximize(criterion.fixed(w))
     np.testing.assert_allclose(machine.beta, beta, atol=1e-5 * C)
 
 
@@ -106,7 +105,7 @@ def test_any_machine_bounds_from_both_sides(kind, seed, noise):
     criterion = make(grams, y, kind, 1.5)
     rng = np.random.default_rng(seed)
     here, there = (random_weights(criterion.n_weights, seed + i) for i in range(2))
-    exact = maximize(FixedWeights(criterion, here))
+    exact = maximize(criterion.fixed(here))
     size = noise * np.abs(exact.beta).max()
     beta = criterion.feasible(exact.beta + size * rng.standard_normal(len(y)))
     machine = Machine(beta, exact.threshold + noise * rng.standard_normal())

@@ -11,7 +11,7 @@ from discernel.exceptions import LowRankWarning
 from discernel.kernels import RBF, Laplace, Linear
 from discernel.kernels.weighted import WeightedKernels
 from discernel.learn import low_rank
-from discernel.learn.low_rank import low_rank_loss, objective_change
+from discernel.learn.low_rank import LowRankFit, objective_change
 from discernel.targets import ClassTarget
 from tests.bank._blend import blend_of_rank
 
@@ -45,7 +45,7 @@ def exact_matrix(bank, sample_weights):
 def test_the_objective_is_too_large_by_no_more_than_the_bound(how, rank, sample_weights):
     bank, target = bank_of(how, rank, sample_weights), ClassTarget.from_labels(Y, sample_weights)
     kernel = WeightedKernels(KERNELS, WEIGHTS * bank.scales)
-    loss = low_rank_loss(bank, WEIGHTS, LAM, RKDA(), target, kernel, X)
+    loss = LowRankFit(bank, WEIGHTS, LAM, RKDA(), target, kernel, X).loss()
     T, K = target.scores, exact_matrix(bank, sample_weights)
     exact = LAM * np.sum(T * np.linalg.solve(LAM * np.eye(N) + K, T))
     N_low = LAM * np.eye(N) + bank.combined(WEIGHTS)
@@ -63,9 +63,9 @@ def test_the_objective_is_too_large_by_no_more_than_the_bound(how, rank, sample_
 def test_the_estimate_from_some_rows_is_near(monkeypatch):
     bank, target = bank_of("blend", 20, None), ClassTarget.from_labels(Y)
     kernel = WeightedKernels(KERNELS, WEIGHTS * bank.scales)
-    exact = low_rank_loss(bank, WEIGHTS, LAM, RKDA(), target, kernel, X)
+    exact = LowRankFit(bank, WEIGHTS, LAM, RKDA(), target, kernel, X).loss()
     monkeypatch.setattr(low_rank, "_SAMPLE", 100)
-    some = low_rank_loss(bank, WEIGHTS, LAM, RKDA(), target, kernel, X)
+    some = LowRankFit(bank, WEIGHTS, LAM, RKDA(), target, kernel, X).loss()
     assert some.objective_estimate == pytest.approx(exact.objective_estimate, rel=0.3)
     assert some.objective_bound >= exact.objective_bound
 
@@ -74,7 +74,7 @@ def test_the_estimate_from_some_rows_is_near(monkeypatch):
 def test_errors_of_left_out_rows_are_those_of_whole_matrices(how):
     bank, target = bank_of(how, 40, None), ClassTarget.from_labels(Y)
     kernel = WeightedKernels(KERNELS, WEIGHTS * bank.scales)
-    loss = low_rank_loss(bank, WEIGHTS, LAM, RKDA(), target, kernel, X)
+    loss = LowRankFit(bank, WEIGHTS, LAM, RKDA(), target, kernel, X).loss()
     ridge = np.full(N, LAM)
 
     def error(matrix):
@@ -92,7 +92,7 @@ def test_errors_of_left_out_rows_are_those_of_whole_matrices(how):
 def test_with_all_landmarks_nothing_is_lost_and_nothing_advised():
     bank, target = bank_of("blend", N, None), ClassTarget.from_labels(Y)
     kernel = WeightedKernels(KERNELS, WEIGHTS * bank.scales)
-    loss = low_rank_loss(bank, WEIGHTS, LAM, RKDA(), target, kernel, X)
+    loss = LowRankFit(bank, WEIGHTS, LAM, RKDA(), target, kernel, X).loss()
     assert loss.captured == pytest.approx(1.0)
     assert loss.objective_estimate <= 1e-8 * loss.objective
     assert loss.sample_error == pytest.approx(loss.exact_sample_error, rel=1e-6)
@@ -105,7 +105,7 @@ def test_the_criterion_says_what_rows_are_fitted_with():
     bank = FeatureBank.of_rank(KERNELS, X, 40, normalization="trace")
     kernel = WeightedKernels(KERNELS, WEIGHTS * bank.scales)
     target = ClassTarget.from_labels(y)
-    loss = low_rank_loss(bank, WEIGHTS, 1e-3, FisherRatio(), target, kernel, X)
+    loss = LowRankFit(bank, WEIGHTS, 1e-3, FisherRatio(), target, kernel, X).loss()
     ridge = 1e-3 * np.bincount(y)[y]
     matrix = exact_matrix(bank, None)
     fit = KernelLeastSquares(CholeskySystem(matrix.copy, ridge), ridge, target.scores)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from discernel.bank import DenseBank
+from discernel.programs.columns import DualBall
 from discernel.programs.rkda import RKDAProgram
-from discernel.programs.screening import DualBall
 from discernel.programs.solution import Task
 from discernel.solvers import Newton
 from discernel.targets import ClassTarget

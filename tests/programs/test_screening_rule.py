@@ -11,8 +11,8 @@ import pytest
 from scipy.optimize import brentq
 
 from discernel.bank import DenseBank
+from discernel.programs.columns import DualBall
 from discernel.programs.rkda import RKDAProgram
-from discernel.programs.screening import DualBall
 from discernel.programs.solution import Task
 from discernel.solvers import Newton
 from discernel.targets import ClassTarget

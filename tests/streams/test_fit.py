@@ -17,7 +17,7 @@ from discernel.criteria import KernelLeastSquares
 from discernel.discriminant import fit_discriminant, within_reach
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Cosine, Laplace, Linear
-from discernel.learn.summed import fit_stream
+from discernel.learn.summed import StreamedFit
 from discernel.streams import RowProgress
 from discernel.targets import ClassTarget
 
@@ -89,7 +89,7 @@ def test_a_part_of_the_rows_has_the_training_statistics_of_all():
     _, once = np.unique(state.survey.drawn.X, axis=0, return_index=True)
     assert len(once) == 300
     options = {"regularization": 1e-2, "fallback": None}
-    found = fit_stream(state, state.survey.target(once), once, **options)
+    found = StreamedFit(state, state.survey.target(once), once, **options)
     part = fit_discriminant(found, found.target, "training")
     assert np.allclose(part.means, clf.discriminant_.means, rtol=1e-6)
     assert np.allclose(part.scalings, clf.discriminant_.scalings, rtol=1e-6)

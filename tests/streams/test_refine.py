@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 from discernel import MultipleKernelDiscriminant, open_rows
+from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import gram_stack
 from discernel.default import scaled_kernels
 from discernel.discriminant import row_losses
 from discernel.kernels.features import NystromMap
-from discernel.learn.refine import _round, divide_rows, refine_metric
-from discernel.targets import ClassTarget
+from discernel.learn.refine import Refinement, divide_rows
+from discernel.targets import ClassTarget, RegressionTarget
 
 
 def together(n, seed=0):
@@ -46,12 +47,12 @@ def test_columns_that_matter_together_are_found(monkeypatch):
     fitted, held = (ClassTarget.from_labels(part) for part in (y[:4000], y[4000:]))
     weights = np.full(12, 1 / 12)
     ones = np.ones(8)
-    scales = refine_metric(X, fitted, held, (1.0,) * 8, weights, ones, ones)
+    scales = Refinement(X, fitted, held, (1.0,) * 8, weights).search(ones, ones)
     assert set(np.argsort(-scales)[:2]) == {0, 1}
     assert scales[3:].max() < 0.25
     noise = np.random.default_rng(0).integers(0, 2, 6000)
     fitted, held = (ClassTarget.from_labels(part) for part in (noise[:4000], noise[4000:]))
-    assert refine_metric(X, fitted, held, (1.0,) * 8, weights, ones, ones) is None
+    assert Refinement(X, fitted, held, (1.0,) * 8, weights).search(ones, ones) is None
 
 
 def test_the_units_of_columns_change_no_scale():
@@ -59,18 +60,18 @@ def test_the_units_of_columns_change_no_scale():
     units = np.array([1e-3, 10.0, 0.5, 1.0, 7.0, 1e4, 2.0, 0.1])
     fitted, held = (ClassTarget.from_labels(part) for part in (y[:400], y[400:]))
     weights, ones = np.full(12, 1 / 12), np.ones(8)
-    shares, spreads = np.full(200, 1 / 200), tuple(units.tolist())
-    expected = _round(X, fitted, held, shares, (1.0,) * 8, weights, ones, None).gradient
-    found = _round(X * units, fitted, held, shares, spreads, weights, ones, None).gradient
+    spreads = tuple(units.tolist())
+    expected = Refinement(X, fitted, held, (1.0,) * 8, weights).fit(ones).gradient
+    found = Refinement(X * units, fitted, held, spreads, weights).fit(ones).gradient
     assert np.allclose(found, expected, rtol=1e-5)
 
 
 def test_held_out_rows_choose_λ_by_their_weights(monkeypatch):
     monkeypatch.setattr("discernel.learn.refine._LANDMARKS", 100)
-    X, y = together(900)
-    y[600:] = np.where(np.arange(300) % 3 == 0, 1 - y[600:], y[600:])  # wrong
-    shares = np.where(np.arange(300) % 3 == 0, 1.0, 0.1)
-    shares /= shares.sum()
+    X, _ = together(900)
+    y = X[:, 0].copy()
+    y[600::3] *= -1.0  # wrong
+    weighted = SampleWeights.of(np.where(np.arange(300) % 3 == 0, 0.1, 1.0))
     losses = []
 
     def spy(predicted, truth, target):
@@ -79,10 +80,12 @@ def test_held_out_rows_choose_λ_by_their_weights(monkeypatch):
         return found
 
     monkeypatch.setattr("discernel.learn.refine.row_losses", spy)
-    fitted, held = (ClassTarget.from_labels(part) for part in (y[:600], y[600:]))
+    fitted, held = (
+        RegressionTarget.from_values(*part) for part in ((y[:600],), (y[600:], weighted))
+    )
     weights, ones = np.full(12, 1 / 12), np.ones(8)
-    found = _round(X, fitted, held, shares, (1.0,) * 8, weights, ones, None)
-    means = np.array(losses) @ shares
+    found = Refinement(X, fitted, held, (1.0,) * 8, weights).fit(ones)
+    means = np.array(losses) @ weighted.shares
     assert means.argmin() != np.mean(losses, axis=1).argmin()
     np.testing.assert_array_equal(found.losses, losses[means.argmin()])
 

@@ -164,3 +164,13 @@ def test_errors_say_what_to_do():
     assert are_sources(columns)
     assert not are_sources({"a": "rbf"})
     assert not are_sources({})
+
+
+@pytest.mark.parametrize(
+    "names", [("a", "all sources"), (1, "1")], ids=["the name of all", "equal as text"]
+)
+def test_names_of_sources_must_differ(names):
+    X, y, _ = made_up()
+    sources = dict(zip(names, (slice(0, 2), slice(2, 4)), strict=True))
+    with pytest.raises(InvalidInputError, match=r"names of sources must differ.*Got"):
+        MultipleKernelDiscriminant(sources).fit(X, y)

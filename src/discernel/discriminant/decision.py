@@ -119,7 +119,7 @@ def _check_priors(priors: Any, target: ClassTarget) -> FloatArray:
 def _balanced(target: ClassTarget) -> FloatArray:
     """Return the factors that make all classes weigh the same; 1 for those without samples."""
     seen, factors = target.counts > 0, np.ones(target.n_classes)
-    factors[seen] = target.total / (np.count_nonzero(seen) * target.sizes[seen])
+    factors[seen] = target.row_weights.total / (np.count_nonzero(seen) * target.sizes[seen])
     return factors
 
 

@@ -32,12 +32,7 @@ from discernel.kernels.make import get_settings, learns_scales, with_settings
 from discernel.learn import Request, make_request
 from discernel.learn.rows import Learning, learn_rows, rows_vary
 from discernel.learn.stages import FitRun
-from discernel.learn.training import (
-    TrainingRows,
-    are_precomputed,
-    check_training,
-    take_sparse,
-)
+from discernel.learn.training import TrainingRows, check_training, input_kinds
 from discernel.model import Model
 from discernel.plan import parse_duration
 from discernel.rows.chunks import Chunk, errors_with_origin
@@ -177,23 +172,33 @@ class BaseKernelEstimator(BaseEstimator):
 
     # ---- fitting -----------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
         """Learn the kernel, and fit the model with it.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), Dask collection or Source
             Training rows: an array, a sparse matrix, a DataFrame (of any columns with
             ``kernels="auto"``), objects for callable kernels, or for precomputed kernels a stack
-            of shape (n_samples, n_samples, n_kernels).
+            of shape (n_samples, n_samples, n_kernels). Discriminants with one class for each row
+            and `MultipleKernelRidge` also take a `Source` of `open_rows`. It is read twice, one
+            chunk at a time: the kernel is learned on a random sample of some thousands of rows,
+            the discriminant or regression on all rows, with kernels at landmarks. Dask collections
+            are read in the same way, where their partitions are stored; with
+            ``bank="distributed"`` their rows are collected instead.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             The target: class labels, one 0/1 column for each label, or numbers, depending on the
-            estimator.
+            estimator. Omit it for a `Source`, which contains it; for a Dask DataFrame this may be
+            the name of a column.
         sample_weight : array-like of shape (n_samples,), optional
-            Relative weights of the rows, at least 0; rows of weight 0 are ignored.
+            Weights of the rows, at least 0; rows of weight 0 are ignored. Weights are relative:
+            their scale changes nothing. Leave-one-out removes a row with its whole weight, and
+            intervals use the effective number of rows, (Σω)²/Σω².
         groups : array-like of shape (n_samples,), optional
-            Labels of groups of rows, such as patients. The rows of a group are held out together
-            wherever rows are held out.
+            Labels of groups of rows, such as patients with several rows each. Predictions are for
+            new groups: the rows of a group are held out together, in all folds and leave-one-out
+            errors by which kernels, λ and probabilities are chosen, in ``expected_`` and in the
+            importances. Intervals count groups.
 
         Returns
         -------
@@ -295,10 +300,6 @@ class BaseKernelEstimator(BaseEstimator):
 
         return load_chunks(source)  # every worker gets all rows
 
-    def _survey_rows(self, X: Any, run: FitRun) -> Any:
-        """Return the survey of rows in chunks; None for rows in memory."""
-        return self._stream_learner(run).survey(X) if self._is_summed(X) else None
-
     def _is_summed(self, X: Any) -> bool:
         """Return whether rows come in chunks, whose features are summed."""
         return self._sums and isinstance(X, Source)
@@ -393,8 +394,7 @@ class BaseKernelEstimator(BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags, candidates = super().__sklearn_tags__(), self._candidates()
-        tags.input_tags.pairwise = are_precomputed(candidates)
-        tags.input_tags.sparse = take_sparse(candidates)
+        tags.input_tags.pairwise, tags.input_tags.sparse = input_kinds(candidates)
         # Not `categorical`: scikit-learn's checks would then convert all numbers to codes.
         # Histogram gradient boosting, which takes categories too, does not set this tag either.
         tags.input_tags.allow_nan = tags.input_tags.string = learns_scales(candidates)
@@ -475,7 +475,10 @@ def like_input(method: Method) -> Method:
         device = check_given(X)
         with device_errors(self.model_.device or device, **_when_predicting(self)):
             found = method(self, on_host(X), *given, **options)
-            in_frame = method.__name__ == "transform" and _makes_frames(self)
+            in_frame = (
+                method.__name__ == "transform"
+                and _get_output_config("transform", self)["dense"] != "default"
+            )
             if device is None or in_frame:
                 return found
             if isinstance(found, tuple):
@@ -569,11 +572,6 @@ def _open_source(X: Any, y: Any, sample_weight: Any = None, groups: Any = None) 
     from discernel.rows.open import open_rows
 
     return open_rows(X, y, weights=sample_weight, groups=groups)
-
-
-def _makes_frames(estimator: Any) -> bool:
-    """Return whether `set_output`, or the configuration of scikit-learn, asks for DataFrames."""
-    return bool(_get_output_config("transform", estimator)["dense"] != "default")
 
 
 def _when_predicting(estimator: Any) -> dict[str, str]:

@@ -64,39 +64,6 @@ class BaseKernelDiscriminant(
 
     # ---- fitting -----------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
-        """Learn the kernel and its discriminant.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), Dask collection or Source
-            Training rows: an array, a sparse matrix, a DataFrame (of any columns with
-            ``kernels="auto"``), objects for callable kernels, or for precomputed kernels a stack
-            of shape (n_samples, n_samples, n_kernels). A `Source` of `open_rows` is read twice,
-            one chunk at a time: the kernel is learned on a random sample of some thousands of
-            rows, the discriminant on all rows, with kernels at landmarks. Dask collections are
-            read in the same way, where their partitions are stored; with ``bank="distributed"``
-            their rows are collected instead.
-        y : array-like of shape (n_samples,)
-            Class labels. Omit them for a `Source`, which contains them; for a Dask DataFrame
-            this may be the name of a column.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights of the rows, at least 0; rows of weight 0 are ignored. Weights are relative:
-            their scale changes nothing. Leave-one-out removes a row with its whole weight, and
-            intervals use the effective number of rows, (Σω)²/Σω².
-        groups : array-like of shape (n_samples,), optional
-            Labels of groups of rows, such as patients with several rows each. Predictions are for
-            new groups: the rows of a group are held out together, in all folds and leave-one-out
-            errors by which kernels, λ and probabilities are chosen, in ``expected_`` and in the
-            importances. Intervals count groups.
-
-        Returns
-        -------
-        self
-            Fitted.
-        """
-        return super().fit(X, y, sample_weight, groups)
-
     def _make_target(self, training: TrainingRows, request: Request) -> tuple[Any, ...]:
         """Return the target without empty classes, the complete target, and the decision."""
         least = 2 if training.absent is None else 1
@@ -293,8 +260,7 @@ class BaseKernelDiscriminant(
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features), Dask collection or Source
-            New rows. For a `Source` an iterator over the results of its chunks is returned, for
-            a Dask collection a Dask array with the same partitions.
+            New rows, as for `decision_function`.
 
         Returns
         -------
@@ -313,8 +279,7 @@ class BaseKernelDiscriminant(
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features), Dask collection or Source
-            New rows. For a `Source` an iterator over the results of its chunks is returned, for
-            a Dask collection a Dask array with the same partitions.
+            New rows, as for `decision_function`.
 
         Returns
         -------
@@ -330,8 +295,7 @@ class BaseKernelDiscriminant(
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features), Dask collection or Source
-            New rows. For a `Source` an iterator over the results of its chunks is returned, for
-            a Dask collection a Dask array with the same partitions.
+            New rows, as for `decision_function`.
 
         Returns
         -------
@@ -358,8 +322,7 @@ class BaseKernelDiscriminant(
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features), Dask collection or Source
-            New rows. For a `Source` an iterator over the results of its chunks is returned, for
-            a Dask collection a Dask array with the same partitions.
+            New rows, as for `decision_function`.
         coverage : float, default=0.9
             The share of new rows whose class is to be in their set, above 0 and below 1.
         per_class : bool, default=False
@@ -417,8 +380,7 @@ class BaseKernelDiscriminant(
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features), Dask collection or Source
-            New rows. For a `Source` an iterator over the results of its chunks is returned, for
-            a Dask collection a Dask array with the same partitions.
+            New rows, as for `decision_function`.
 
         Returns
         -------

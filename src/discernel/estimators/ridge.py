@@ -11,6 +11,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from discernel.arrays import FloatArray, is_dask
 from discernel.criteria import KernelLeastSquares
+from discernel.default import learn_spread
 from discernel.discriminant import (
     Head,
     HeldOutNumbers,
@@ -32,6 +33,7 @@ from discernel.learn.stages import FitRun
 from discernel.learn.training import TrainingRows
 from discernel.model import Model
 from discernel.model.importances import squared_losses
+from discernel.progress.deadline import must_stop_learning
 from discernel.targets import RegressionTarget
 
 if TYPE_CHECKING:
@@ -180,32 +182,6 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
 
     # ---- fitting -----------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
-        """Learn the kernel and its ridge regression.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), Dask collection or Source
-            Training rows, as in `MultipleKernelDiscriminant`. A `Source` of `open_rows` is read
-            twice, one chunk at a time: the kernel is learned on a random sample of some thousands
-            of rows, the regression on all rows, with kernels at landmarks.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Numbers. Omit them for a `Source`, which contains them; for a Dask DataFrame this may
-            be the name of a column.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights of the rows, at least 0; rows of weight 0 are ignored. Weights are relative:
-            their scale changes nothing.
-        groups : array-like of shape (n_samples,), optional
-            The groups of the rows, which are held out together, as in
-            `MultipleKernelDiscriminant`.
-
-        Returns
-        -------
-        self
-            Fitted.
-        """
-        return super().fit(X, y, sample_weight, groups)
-
     def partial_fit(
         self,
         X: Any,
@@ -278,8 +254,9 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
         rows = np.arange(len(truth)) if held_out.rows is None else held_out.rows
         if held_out.scores is not None:
             errors[rows] = truth[rows] - target.in_units(held_out.scores)
-        found, spread = learning.spread(fit, errors), None
-        spreads = np.ones_like(errors)
+        found, spread, spreads = None, None, np.ones_like(errors)
+        if not (fit.by_iteration or must_stop_learning()):
+            found = learn_spread(learning.bank, learning.weights, target, errors)
         if found is not None:
             limits = np.stack([found.left_out.min(axis=0), found.left_out.max(axis=0)])
             spread = Spread(learning.coef(found.dual), found.intercept, limits)

@@ -16,20 +16,19 @@ from discernel.bank import CombinedKernel, TiledBank, Uncentered
 from discernel.bank.sums import Labelled, SumPass, check_room
 from discernel.default import Proposal, comparable_rows, scaled_kernels
 from discernel.default.metric import Metric
-from discernel.discriminant import Head, HeldOutScores
+from discernel.discriminant import HeldOutScores
 from discernel.exceptions import InvalidInputError, is_count
 from discernel.kernels import Kernel, as_kernels
 from discernel.kernels.features import NystromMap, draw_landmarks
 from discernel.learn import LearnedKernel
-from discernel.learn.labels import Coding, Positions, Totals
-from discernel.learn.refine import divide_rows, refine_metric
-from discernel.learn.rows import Learning, learn_rows, rows_vary
+from discernel.learn.labels import Positions, Totals
+from discernel.learn.refine import Refinement, divide_rows
+from discernel.learn.rows import Learning, learn_rows, rows_vary, shift_kernels
 from discernel.learn.stages import FitRun
 from discernel.learn.summed import (
     GroupFolds,
     StreamedFit,
     StreamState,
-    fit_stream,
     statistics_rows,
     sum_features,
 )
@@ -110,12 +109,12 @@ class _ChunkReader:
     ----------
     reader : RowReader
         Checks and encodes the rows.
-    coding : Coding
+    totals : ClassTotals or NumberTotals
         The columns that stand for y.
     """
 
     reader: RowReader
-    coding: Coding
+    totals: Totals
 
     def __call__(self, chunk: Chunk) -> Labelled:
         return self.labelled(self.encoded(chunk))
@@ -128,35 +127,12 @@ class _ChunkReader:
     def labelled(self, chunk: Chunk) -> Labelled:
         """Return rows, summed columns and weights of an encoded chunk, without rows of weight 0."""
         X, y, weights = chunk.X, np.asarray(chunk.y), chunk.weights
-        values = self.coding.values(y, chunk.place.name)
+        values = self.totals.values(y, chunk.place.name)
         weights = np.ones(chunk.n_rows) if weights is None else weights
         if not weights.all():
             present = np.flatnonzero(weights)
             X, y, values, weights = X[present], y[present], values[present], weights[present]
-        return Labelled(X, values, weights * self.coding.factors_of(y))
-
-
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """The parts of a model that depend on what y is: classes or numbers.
-
-    Attributes
-    ----------
-    head : Head
-        Converts scores to predictions.
-    coef, intercept : ndarray
-        The coefficients of the landmarks, and the intercepts of the scores.
-    truth : ndarray of shape (n_rows, ...)
-        What the losses of the head take, for the rows of the fit.
-    classes : ndarray of shape (n_classes,) or None
-        The class labels; None for numbers.
-    """
-
-    head: Head
-    coef: FloatArray
-    intercept: FloatArray
-    truth: NDArray[Any]
-    classes: NDArray[Any] | None = None
+        return Labelled(X, values, weights * self.totals.factors_of(y))
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,8 +158,8 @@ class StreamLearner(ABC):
     # ---- classes or numbers ------------------------------------------------------------------
 
     @abstractmethod
-    def _coded(self, survey: Survey) -> tuple[Survey, Any]:
-        """Return the survey, with all classes, and the columns to sum; check the parameters."""
+    def _coded(self, survey: Survey) -> Survey:
+        """Return the survey with all classes and the columns to sum; check the parameters."""
 
     @abstractmethod
     def _target(self, survey: Survey, rows: NDArray[np.intp]) -> Any:
@@ -194,8 +170,8 @@ class StreamLearner(ABC):
         """Return held-out scores and λ of the rows that the kernel was learned on."""
 
     @abstractmethod
-    def _fitted(self, fit: StreamedFit) -> Fitted:
-        """Return the head and the coefficients of a fit."""
+    def _fitted(self, known: Model, fit: StreamedFit) -> tuple[Model, NDArray[Any]]:
+        """Return a model with head and coefficients of a fit, and the truth for its losses."""
 
     def _keeps_fallback(self, fallback: HeldOutScores, target: Any) -> bool:
         """Return whether held-out scores of the first rows suit a target of more rows."""
@@ -218,21 +194,21 @@ class StreamLearner(ABC):
         options = self.estimator._y_checks
         training = check_training(self.estimator, given.X, given.y, facts=survey.facts, **options)
         survey = replace(survey, sample=replace(given, X=training.X), facts=None)
-        run, (survey, coding) = self.run, self._coded(survey)
+        run, survey = self.run, self._coded(survey)
         working = blas_threads(len(survey.drawn))
         if not planned:
             working = run.planned_stage(training, survey.n_rows)
         with working:
             known, features, sample = self._learn_on_sample(survey, training)
             survey = replace(survey, sample=sample)
-            prepare = _ChunkReader(known.reader, coding)
-            summing = SumPass(features, coding.n_values, run.device, prepare)
+            prepare = _ChunkReader(known.reader, survey.totals)
+            summing = SumPass(features, survey.totals.n_values, run.device, prepare)
             folds = None
             if given.groups is not None:
                 folds = GroupFolds.of(survey.target(np.arange(len(given))), given.groups)
             sums, parts = sum_features(source, summing, folds, self._report(1, survey.n_rows))
             n_seen = source.n_rows or survey.n_rows
-            state = StreamState(survey, surveying, features, sums, coding, n_seen, folds, parts)
+            state = StreamState(survey, surveying, features, sums, n_seen, folds, parts)
             state.check_same_rows()
             forecast, plan = run.record("stream")
             known = replace(known, facts=replace(known.facts, forecast=forecast, plan=plan))
@@ -247,9 +223,12 @@ class StreamLearner(ABC):
     def survey(self, source: Source) -> tuple[SurveyPass, Survey]:
         """Make the first pass over all rows; return the pass and its result."""
         self._refuse_unstreamable()
+        seed = self.run.request.random_state
+        if seed is None or not is_count(seed, least=0):
+            seed = 0 if seed is None else check_random_state(seed).randint(2**31)
         surveying = SurveyPass.of(
             source,
-            seed=_seed(self.run.request.random_state),
+            seed=int(seed),
             takes_tables=self.run.tables,
             totals=self.totals,
         )
@@ -326,9 +305,7 @@ class StreamLearner(ABC):
         if refined is not None:
             near, facts, involved = refined
             reader = replace(reader, kernels=near)
-        near = reader.kernels
-        if run.request.criterion.normalization == "centered_trace":
-            near = [kernel.shifted(X) for kernel in near]
+        near = shift_kernels(reader.kernels, X, run.request)
         assert run.stage is not None
         assert run.stage.rank is not None
         chosen = draw_landmarks(sample.X, run.stage.rank)
@@ -361,20 +338,15 @@ class StreamLearner(ABC):
         fitted, held = (self._target(survey, rows) for rows in parts)
         learned = facts.learned
         curves = proposal.curves
-        scales = refine_metric(
-            sample.X if curves is None else curves.of(sample.X),
-            fitted,
-            held,
-            spreads,
-            learned.weights,
-            proposal.metric.of_strength(proposal.chosen.strength),
-            proposal.metric.of_strength(_START_STRENGTH),
-            self.run.device,
-            proposal.sample.menu,
+        all_rows, menu = sample.X if curves is None else curves.of(sample.X), proposal.sample.menu
+        known = all_rows, fitted, held, spreads, learned.weights, self.run.device, menu
+        chosen, start = map(
+            proposal.metric.of_strength, (proposal.chosen.strength, _START_STRENGTH)
         )
+        scales = Refinement(*known).search(chosen, start)
         if scales is None:
             return None
-        rows, menu = comparable_rows(X, spreads, curves), proposal.sample.menu
+        rows = comparable_rows(X, spreads, curves)
         kernels = scaled_kernels(scales, spreads, rows, menu, curves)
         bank = TiledBank([kernel.shifted(X) for kernel in kernels], X)
         weights = learned.weights[bank.kept]
@@ -397,14 +369,14 @@ class StreamLearner(ABC):
         """
         state, fallback = stream.state, stream.fallback
         assert state is not None
-        rows = statistics_rows(state)
+        rows, involved = statistics_rows(state), state.survey.drawn.involved
         target = self._target(state.survey, rows)
-        if fallback is not None and not (
-            _still_few(state) and self._keeps_fallback(fallback[0], target)
-        ):
+        # Until enough rows are held out from the learning of the kernel.
+        still_few = 2 * np.count_nonzero(~involved) < np.count_nonzero(involved)
+        if fallback is not None and not (still_few and self._keeps_fallback(fallback[0], target)):
             fallback = None
         given = self.run.request.given_regularization
-        fit = fit_stream(state, target, rows, regularization=given, fallback=fallback)
+        fit = StreamedFit(state, target, rows, regularization=given, fallback=fallback)
         kernel = state.features.kernel
         combined = CombinedKernel(
             kernel.kernels,
@@ -413,24 +385,15 @@ class StreamLearner(ABC):
             Uncentered(),
             self.run.device,
         )
-        found = self._fitted(fit)
+        found, truth = self._fitted(replace(known, kernel=combined), fit)
         rank, captured = state.features.rank, fit.system.captured
         facts = replace(
             known.facts,
             learned=_as_fitted(known.facts.learned, fit),
-            importances=_importances(known.reader, fit, combined, found),
+            importances=_importances(found, fit, truth),
             streamed=Streamed(state.sums.n_rows, len(state.survey.drawn), rank, captured),
         )
-        return replace(
-            known,
-            kernel=combined,
-            coef=found.coef,
-            intercept=found.intercept,
-            head=found.head,
-            classes=found.classes,
-            facts=facts,
-            stream=replace(stream, fallback=fallback),
-        )
+        return replace(found, facts=facts, stream=replace(stream, fallback=fallback))
 
     # ---- more rows ---------------------------------------------------------------------------
 
@@ -460,12 +423,12 @@ class StreamLearner(ABC):
     ) -> Model:
         """Return the model after adding rows to the sums and the sample."""
         chunk = replace(given, place=Place("X", _LATER, state.n_seen))
-        prepare = _ChunkReader(model.reader, state.coding)
+        prepare = _ChunkReader(model.reader, state.survey.totals)
         chunk = prepare.encoded(chunk)
-        state.coding.values(np.asarray(chunk.y), chunk.place.name)  # raises a clear error
+        prepare.totals.values(np.asarray(chunk.y), chunk.place.name)  # raises a clear error
         survey = state.surveying.add(state.survey.decayed(forget), chunk)
         with blas_threads(state.features.rank):
-            n_values, device = state.coding.n_values, self.run.device
+            n_values, device = prepare.totals.n_values, self.run.device
             summing = SumPass(state.features, n_values, device, prepare.labelled)
             sums, parts = state.with_rows(summing, chunk, forget)
             n_seen = state.n_seen + chunk.n_rows
@@ -485,11 +448,9 @@ def _as_fitted(learned: LearnedKernel, fit: StreamedFit) -> LearnedKernel:
     )
 
 
-def _importances(
-    reader: RowReader, fit: StreamedFit, kernel: CombinedKernel, found: Fitted
-) -> Importances | None:
+def _importances(model: Model, fit: StreamedFit, truth: NDArray[Any]) -> Importances | None:
     """Return column importances from rows of the sample; None for rows without columns."""
-    X, every = fit.state.survey.drawn.X, np.arange(len(fit.rows))
+    X, every, reader = fit.state.survey.drawn.X, np.arange(len(fit.rows)), model.reader
     if not has_importances(X, reader.kernels):
         return None
     counted = fit.held_out.rows if fit.held_out.scores is None else None
@@ -497,15 +458,10 @@ def _importances(
         counted = every
     n_columns = fit.truth.shape[1] if fit.without else 1
     chosen = importance_rows(counted, fit.state.features.rank * n_columns, reader)
-    rows, own, left_out = X[fit.rows[chosen]], found.truth[chosen], fit.left_out(chosen)
-    shares = column_importances(kernel, reader, found.head, rows, fit.coef, left_out, own)
+    assert model.kernel is not None
+    rows, own, left_out = X[fit.rows[chosen]], truth[chosen], fit.left_out(chosen)
+    shares = column_importances(model.kernel, reader, model.head, rows, fit.coef, left_out, own)
     return Importances(shares)
-
-
-def _still_few(state: StreamState) -> bool:
-    """Return whether too few rows are held out from the learning of the kernel."""
-    involved = state.survey.drawn.involved
-    return bool(2 * np.count_nonzero(~involved) < np.count_nonzero(involved))
 
 
 def as_chunk(X: Any, y: Any, sample_weight: Any, groups: Any) -> Chunk:
@@ -529,10 +485,3 @@ def as_table(X: Any) -> Any:
             "or partial_fit with X.partitions[i].compute() of each partition."
         )
     return X if is_sparse(X) or hasattr(X, "columns") else np.asarray(X)
-
-
-def _seed(random_state: Any) -> int:
-    """Return a random state as an integer seed."""
-    if random_state is None or is_count(random_state, least=0):
-        return int(random_state or 0)
-    return int(check_random_state(random_state).randint(2**31))

@@ -17,8 +17,8 @@ from discernel.discriminant import (
     fit_discriminant,
 )
 from discernel.exceptions import InvalidInputError
-from discernel.learn.chunks import Fitted, Stream, StreamLearner, as_chunk
-from discernel.learn.labels import ClassCoding, ClassTotals, Totals, codes_of, comparable
+from discernel.learn.chunks import Stream, StreamLearner, as_chunk
+from discernel.learn.labels import ClassTotals, Totals, codes_of, comparable
 from discernel.learn.rows import PRIOR_REQUEST, Learning
 from discernel.learn.summed import StreamedFit
 from discernel.learn.survey import Survey, check_cells
@@ -42,18 +42,20 @@ class ClassStreamLearner(StreamLearner):
     classes: Any = None
     totals: ClassVar[Totals] = ClassTotals()
 
-    def _coded(self, survey: Survey) -> tuple[Survey, ClassCoding]:
+    def _coded(self, survey: Survey) -> Survey:
         groups = survey.drawn.groups
         together = None if groups is None else make_groups(groups)
         ClassTarget.from_labels(survey.drawn.y, groups=together)
-        totals = survey.totals
-        totals = totals if self.classes is None else totals.with_classes(self.classes)
-        survey = replace(survey, totals=totals)
+        totals, every = survey.totals, self.classes
+        if every is not None:
+            codes_of(totals.classes, every)  # raises an error if a class of the rows is missing
+            totals = ClassTotals(dict.fromkeys(every.tolist(), 0.0) | dict(totals.weights))
+            survey = replace(survey, totals=totals)
         target = survey.target(np.arange(len(survey.drawn)))
         factors = class_factors(self.estimator.class_weight, target)
         factors = np.ones(target.n_classes) if factors is None else factors
         self.estimator._decide(target, self.run.request)
-        return survey, ClassCoding(totals.classes, factors)
+        return replace(survey, totals=replace(totals, factors=factors))
 
     def _target(self, survey: Survey, rows: NDArray[np.intp]) -> ClassTarget:
         """Return the classes of rows of the sample, without classes of weight 0."""
@@ -71,13 +73,14 @@ class ClassStreamLearner(StreamLearner):
         """Return whether there is no new class."""
         return fallback.target is None or fallback.target.n_classes == target.n_classes
 
-    def _fitted(self, fit: StreamedFit) -> Fitted:
-        estimator, classes = self.estimator, fit.state.coding.classes
+    def _fitted(self, known: Model, fit: StreamedFit) -> tuple[Model, NDArray[Any]]:
+        estimator, classes = self.estimator, fit.state.survey.totals.classes
         found = fit_discriminant(fit, fit.target, estimator.statistics, fit.held_out)
         target = fit.target.among(classes)
         decision = estimator._decide(target, self.run.request)
         head = estimator._make_head(found, decision, target, fit.held_out.where)
-        return Fitted(head, found.dual_coef, found.intercept, fit.target.codes, classes)
+        parts = {"coef": found.dual_coef, "intercept": found.intercept, "classes": classes}
+        return replace(known, head=head, **parts), fit.target.codes
 
     # ---- more rows ---------------------------------------------------------------------------
 

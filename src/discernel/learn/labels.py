@@ -1,11 +1,14 @@
-"""The target of rows in chunks: its totals over all rows, and the columns that are summed."""
+"""The target of rows in chunks: its totals over all rows, and the columns that are summed.
+
+Classes and numbers have the same methods. The totals of two sets of rows can be merged, and sent
+to other machines. After the first pass they know how y becomes the columns that the second sums.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,60 +26,31 @@ _MOST_LABELS = 5_000
 Positions = NDArray[np.intp]
 
 
-# ---- totals over all rows ----------------------------------------------------------------------
-
-
-class Totals(ABC):
-    """Totals of y over the rows of a survey. The totals of two sets of rows can be merged."""
-
-    @abstractmethod
-    def read(self, y: NDArray[Any]) -> NDArray[Any]:
-        """Return y of a chunk in one dtype, or raise an error."""
-
-    @abstractmethod
-    def of(self, y: NDArray[Any], weights: FloatArray | None) -> Self:
-        """Return the totals of some rows.
-
-        Parameters
-        ----------
-        y : ndarray of shape (n_rows, ...)
-            The labels or numbers, from `read`.
-        weights : ndarray of shape (n_rows,) or None
-            The sample weights; None for equal weights.
-        """
-
-    @abstractmethod
-    def merged(self, other: Any) -> Self:
-        """Return the totals of the rows of both."""
-
-    @abstractmethod
-    def decayed(self, factor: float) -> Self:
-        """Return the totals with all weights multiplied by a factor."""
-
-    @property
-    @abstractmethod
-    def varies(self) -> bool:
-        """Whether y differs between rows, so that a model can be learned."""
-
-    @abstractmethod
-    def strata(self, y: NDArray[Any]) -> NDArray[Any]:
-        """Return the stratum of each row; a sample keeps some rows of every stratum."""
-
-
 @dataclass(frozen=True, eq=False)
-class ClassTotals(Totals):
-    """The total weight of each class.
+class ClassTotals:
+    """The total weight of each class. The columns that are summed are indicators of the classes.
 
     Attributes
     ----------
     weights : mapping of label to float
         The total weights; 0 for classes without rows so far, and for classes whose rows all have
         weight 0.
+    factors : ndarray of shape (n_classes,) or None
+        The class weights, in the order of the sorted labels; None before the first fit.
     """
 
     weights: Mapping[Any, float] = field(default_factory=dict)
+    factors: Any = None
+
+    def __post_init__(self) -> None:
+        if len(self.weights) > _MOST_LABELS:
+            raise InvalidInputError(
+                f"There must be at most {_MOST_LABELS:,} classes. Got more. Are the labels "
+                "continuous?"
+            )
 
     def read(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Return y of a chunk in one dtype, or raise an error."""
         if y.ndim != 1:
             raise InvalidInputError(
                 f"y should be a 1d array of labels, one per row. Got shape {y.shape}."
@@ -84,24 +58,29 @@ class ClassTotals(Totals):
         return comparable(y)
 
     def of(self, y: NDArray[Any], weights: FloatArray | None) -> ClassTotals:
+        """Return the totals of some rows, from `read`; without weights, all weigh 1."""
         found, codes = np.unique(y, return_inverse=True)
         sums = np.bincount(codes, weights, minlength=len(found))
-        return _checked(dict(zip(found.tolist(), map(float, sums), strict=True)))
+        return ClassTotals(dict(zip(found.tolist(), map(float, sums), strict=True)))
 
     def merged(self, other: ClassTotals) -> ClassTotals:
+        """Return the totals of the rows of both."""
         weights = dict(self.weights)
         for label, weight in other.weights.items():
             weights[label] = weights.get(label, 0.0) + weight
-        return _checked(weights)
+        return replace(self, weights=weights)
 
     def decayed(self, factor: float) -> ClassTotals:
-        return ClassTotals({label: factor * weight for label, weight in self.weights.items()})
+        """Return the totals with all weights multiplied by a factor."""
+        return replace(self, weights={each: factor * w for each, w in self.weights.items()})
 
     @property
     def varies(self) -> bool:
+        """Whether y differs between rows, so that a model can be learned."""
         return len(self.weights) > 1
 
     def strata(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Return the stratum of each row; a sample keeps some rows of every stratum."""
         return y
 
     @property
@@ -120,20 +99,7 @@ class ClassTotals(Totals):
         """The labels with positive total weight, sorted."""
         return np.array([label for label in self.classes.tolist() if self.weights[label] > 0])
 
-    def with_classes(self, classes: NDArray[Any]) -> ClassTotals:
-        """Return the totals with more classes, or raise an error if one of their own is missing.
-
-        Parameters
-        ----------
-        classes : ndarray of shape (n_classes,)
-            All class labels, including those of later rows.
-        """
-        codes_of(self.classes, classes)
-        return ClassTotals(dict.fromkeys(classes.tolist(), 0.0) | dict(self.weights))
-
-    def target(
-        self, y: NDArray[Any], weights: FloatArray, classes: NDArray[Any] | None = None
-    ) -> ClassTarget:
+    def target(self, y: NDArray[Any], weights: FloatArray) -> ClassTarget:
         """Return the classes of sampled rows, with the class weights of all rows.
 
         Parameters
@@ -142,10 +108,8 @@ class ClassTotals(Totals):
             The labels of the rows.
         weights : ndarray of shape (n_rows,)
             Their sample weights.
-        classes : ndarray of shape (n_classes,), optional
-            All labels, sorted; by default `classes`.
         """
-        classes = self.classes if classes is None else classes
+        classes = self.classes
         codes = codes_of(y, classes)
         drawn = np.bincount(codes, weights, minlength=len(classes))
         all_rows = np.array([self.weights.get(label, 0.0) for label in classes.tolist()])
@@ -155,10 +119,44 @@ class ClassTotals(Totals):
             values = weights  # the sample has all rows
         return ClassTarget(classes, codes, SampleWeights.of(values))
 
+    # ---- columns that are summed -----------------------------------------------------------------
+
+    @property
+    def n_values(self) -> int:
+        """The number of columns."""
+        return len(self.classes)
+
+    def values(self, y: NDArray[Any], where: str = "y") -> FloatArray:
+        """Return the columns of some rows, of shape (n_rows, n_classes), or raise an error."""
+        return np.asarray(np.eye(len(self.classes))[codes_of(y, self.classes, where)])
+
+    def factors_of(self, y: NDArray[Any]) -> FloatArray:
+        """Return the factors of the sample weights of some rows."""
+        return np.asarray(self.factors[codes_of(y, self.classes)])
+
+    def table(self, target: ClassTarget) -> FloatArray:
+        """Return the matrix that turns the columns into target scores."""
+        table = np.zeros((len(self.classes), target.n_classes - 1))
+        table[np.searchsorted(self.classes, target.classes)] = target.class_scores
+        return table
+
+    def scores(self, y: NDArray[Any], table: FloatArray) -> FloatArray:
+        """Return the target scores of some rows."""
+        return np.asarray(table[codes_of(y, self.classes)])
+
+    def compared(self, sums: FeatureSums) -> Iterator[tuple[str, float, float, float]]:
+        """Yield names of totals, their values in the survey and in sums, and their unit."""
+        found = sums.values / self.factors
+        for label, weight in zip(self.classes.tolist(), found.tolist(), strict=True):
+            yield f"rows of class {label!r}", self.weights[label], weight, 0.0
+
 
 @dataclass(frozen=True, eq=False)
-class NumberTotals(Totals):
+class NumberTotals:
     """The mean and the range of the numbers to predict.
+
+    The columns that are summed are the numbers minus an origin near them, so that sums keep their
+    digits.
 
     Attributes
     ----------
@@ -166,18 +164,23 @@ class NumberTotals(Totals):
         The total weight.
     mean, low, high : ndarray of shape (n_targets,)
         The mean, the smallest and the largest number of each target, over rows of positive weight.
+    origin : ndarray of shape (n_targets,) or None
+        The origin: the mean over the rows of the first fit; None before it.
     """
 
     weight: float = 0.0
     mean: FloatArray = field(default_factory=lambda: np.zeros(0))
     low: FloatArray = field(default_factory=lambda: np.zeros(0))
     high: FloatArray = field(default_factory=lambda: np.zeros(0))
+    origin: Any = None
 
     def read(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Return y of a chunk in one dtype, or raise an error."""
         refuse_words(y)
         return np.asarray(y, dtype=np.float64)
 
     def of(self, y: NDArray[Any], weights: FloatArray | None) -> NumberTotals:
+        """Return the totals of some rows; without weights, all weigh 1."""
         values, weights = _columns(y), np.ones(len(y)) if weights is None else weights
         counted = weights > 0
         if not counted.any():
@@ -188,8 +191,9 @@ class NumberTotals(Totals):
         return NumberTotals(float(weights.sum()), mean, values.min(axis=0), values.max(axis=0))
 
     def merged(self, other: NumberTotals) -> NumberTotals:
+        """Return the totals of the rows of both."""
         if not other.weight or not self.weight:
-            return self if self.weight else other
+            return self if self.weight else replace(other, origin=self.origin)
         if len(self.mean) != len(other.mean):
             raise InvalidInputError(
                 f"All parts must have the same number of targets. Got {len(self.mean)} and "
@@ -201,13 +205,16 @@ class NumberTotals(Totals):
             self.mean + (other.weight / weight) * (other.mean - self.mean),
             np.minimum(self.low, other.low),
             np.maximum(self.high, other.high),
+            self.origin,
         )
 
     def decayed(self, factor: float) -> NumberTotals:
+        """Return the totals with all weights multiplied by a factor."""
         return replace(self, weight=factor * self.weight)
 
     @property
     def varies(self) -> bool:
+        """Whether every target differs between rows."""
         return bool(len(self.low) and (self.low < self.high).all())
 
     def strata(self, y: NDArray[Any]) -> NDArray[Any]:
@@ -231,14 +238,42 @@ class NumberTotals(Totals):
         """
         return RegressionTarget.from_values(y, SampleWeights.of(weights))
 
+    # ---- columns that are summed -----------------------------------------------------------------
 
-def _checked(weights: Mapping[Any, float]) -> ClassTotals:
-    """Return the totals of classes, or raise an error if there are too many."""
-    if len(weights) > _MOST_LABELS:
-        raise InvalidInputError(
-            f"There must be at most {_MOST_LABELS:,} classes. Got more. Are the labels continuous?"
-        )
-    return ClassTotals(weights)
+    @property
+    def n_values(self) -> int:
+        """The number of columns."""
+        return len(self.mean)
+
+    def values(self, y: NDArray[Any], where: str = "y") -> FloatArray:
+        """Return the columns of some rows, of shape (n_rows, n_targets), or raise an error."""
+        refuse_words(y)
+        numbers = _columns(np.asarray(y, dtype=np.float64))
+        if numbers.shape[1] != self.n_values:
+            raise InvalidInputError(
+                f"y must have as many targets as in the first rows, {self.n_values}. Got "
+                f"{numbers.shape[1]} in {where}."
+            )
+        return np.asarray(numbers - self.origin)
+
+    def factors_of(self, y: NDArray[Any]) -> FloatArray:
+        """Return 1 for all rows: numbers have no class weights."""
+        return np.ones(len(y))
+
+    def table(self, target: RegressionTarget) -> FloatArray:
+        """Return the matrix that turns the columns into target scores."""
+        return np.diag(1.0 / target.units)
+
+    def scores(self, y: NDArray[Any], table: FloatArray) -> FloatArray:
+        """Return the target scores of some rows."""
+        return np.asarray(self.values(y) @ table)
+
+    def compared(self, sums: FeatureSums) -> Iterator[tuple[str, float, float, float]]:
+        """Yield names of totals, their values in the survey and in sums, and their unit."""
+        found = self.origin + sums.values / sums.weight
+        units = self.high - self.low
+        for i, (first, second) in enumerate(zip(self.mean, found, strict=True)):
+            yield f"as the mean of target {i}", float(first), float(second), float(units[i])
 
 
 def _columns(y: NDArray[Any]) -> NDArray[Any]:
@@ -277,121 +312,5 @@ def comparable(labels: NDArray[Any]) -> NDArray[Any]:
     return np.array(labels.tolist()) if labels.dtype == object else labels
 
 
-# ---- columns that are summed -------------------------------------------------------------------
-
-
-class Coding(ABC):
-    """Columns of numbers that stand for y in sums over all rows; it can be sent to workers."""
-
-    @property
-    @abstractmethod
-    def n_values(self) -> int:
-        """The number of columns."""
-
-    @abstractmethod
-    def values(self, y: NDArray[Any], where: str = "y") -> FloatArray:
-        """Return the columns of some rows, of shape (n_rows, n_values), or raise an error."""
-
-    def factors_of(self, y: NDArray[Any]) -> FloatArray:
-        """Return the factors of the sample weights of some rows."""
-        return np.ones(len(y))
-
-    @abstractmethod
-    def table(self, target: Any) -> FloatArray:
-        """Return the matrix that turns the columns into target scores.
-
-        Parameters
-        ----------
-        target : Target
-            The target of the sample.
-        """
-
-    @abstractmethod
-    def scores(self, y: NDArray[Any], table: FloatArray) -> FloatArray:
-        """Return the target scores of some rows."""
-
-    @abstractmethod
-    def totals(self, totals: Any, sums: FeatureSums) -> Iterator[tuple[str, float, float, float]]:
-        """Yield names of totals, their values in a survey and in sums, and their unit."""
-
-
-@dataclass(frozen=True, eq=False)
-class ClassCoding(Coding):
-    """One indicator column per class.
-
-    Attributes
-    ----------
-    classes : ndarray of shape (n_classes,)
-        All class labels, sorted.
-    factors : ndarray of shape (n_classes,)
-        The class weights.
-    """
-
-    classes: NDArray[Any]
-    factors: FloatArray
-
-    @property
-    def n_values(self) -> int:
-        return len(self.classes)
-
-    def values(self, y: NDArray[Any], where: str = "y") -> FloatArray:
-        return np.asarray(np.eye(len(self.classes))[codes_of(y, self.classes, where)])
-
-    def factors_of(self, y: NDArray[Any]) -> FloatArray:
-        return np.asarray(self.factors[codes_of(y, self.classes)])
-
-    def table(self, target: ClassTarget) -> FloatArray:
-        table = np.zeros((len(self.classes), target.n_classes - 1))
-        table[np.searchsorted(self.classes, target.classes)] = target.class_scores
-        return table
-
-    def scores(self, y: NDArray[Any], table: FloatArray) -> FloatArray:
-        return np.asarray(table[codes_of(y, self.classes)])
-
-    def totals(
-        self, totals: ClassTotals, sums: FeatureSums
-    ) -> Iterator[tuple[str, float, float, float]]:
-        found = sums.values / self.factors
-        for label, weight in zip(self.classes.tolist(), found.tolist(), strict=True):
-            yield f"rows of class {label!r}", totals.weights.get(label, 0.0), weight, 0.0
-
-
-@dataclass(frozen=True, eq=False)
-class NumberCoding(Coding):
-    """The numbers themselves, minus an origin near them, so that sums keep their digits.
-
-    Attributes
-    ----------
-    origin : ndarray of shape (n_targets,)
-        The origin: the mean over the rows of the first fit.
-    """
-
-    origin: FloatArray
-
-    @property
-    def n_values(self) -> int:
-        return len(self.origin)
-
-    def values(self, y: NDArray[Any], where: str = "y") -> FloatArray:
-        refuse_words(y)
-        numbers = _columns(np.asarray(y, dtype=np.float64))
-        if numbers.shape[1] != self.n_values:
-            raise InvalidInputError(
-                f"y must have as many targets as in the first rows, {self.n_values}. Got "
-                f"{numbers.shape[1]} in {where}."
-            )
-        return np.asarray(numbers - self.origin)
-
-    def table(self, target: RegressionTarget) -> FloatArray:
-        return np.diag(1.0 / target.units)
-
-    def scores(self, y: NDArray[Any], table: FloatArray) -> FloatArray:
-        return np.asarray(self.values(y) @ table)
-
-    def totals(
-        self, totals: NumberTotals, sums: FeatureSums
-    ) -> Iterator[tuple[str, float, float, float]]:
-        found = self.origin + sums.values / sums.weight
-        units = totals.high - totals.low
-        for i, (first, second) in enumerate(zip(totals.mean, found, strict=True)):
-            yield f"as the mean of target {i}", float(first), float(second), float(units[i])
+#: The totals of y over the rows of a survey.
+Totals = ClassTotals | NumberTotals

@@ -136,11 +136,7 @@ def _learn_by_leave_one_out(bank: Bank, target: Target, request: Request) -> Lea
     lam, (best, _) = search.regularization, learner.found[search.regularization]
     if learner.is_rough(lam):
         best = replace(best, status=Status.OUT_OF_TIME) if is_late() else learner.refine(lam)
-    return _chosen(learner, search, best)
-
-
-def _chosen(learner: WeightLearner, search: LambdaSearch, best: LearnedKernel) -> LearnedKernel:
-    """Return the best learned kernel, with iterations and errors of the whole search."""
+    # With iterations and errors of the whole search.
     return replace(
         best,
         n_iter=sum(learned.n_iter for learned in learner.solved),

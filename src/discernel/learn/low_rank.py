@@ -114,18 +114,11 @@ class LowRankLoss:
         )
 
 
-def low_rank_loss(
-    bank: FeatureBank,
-    weights: FloatArray,
-    regularization: float,
-    criterion: Criterion,
-    target: Target,
-    kernel: WeightedKernels,
-    X: Any,
-) -> LowRankLoss:
-    """Return the loss of a bank of features, at some weights and λ.
+@dataclass(frozen=True, eq=False)
+class LowRankFit:
+    """A fit with features in place of kernels, whose `loss` is estimated.
 
-    Parameters
+    Attributes
     ----------
     bank : FeatureBank
         The features of the training rows.
@@ -142,32 +135,75 @@ def low_rank_loss(
     X : array or CSR of shape (n_samples, n_features)
         The training rows.
     """
-    T, ridge = target.scores, criterion.sample_ridge(target, regularization)
-    system = bank.system(weights, ridge)
-    B = system.solve(T)
-    half, known = None, (target.sample_weights, target.groups)
-    if bank.rank < bank.n_samples:
-        few = bank.halved().system(weights, ridge)
-        half = KernelLeastSquares(few, ridge, T, *known).leave_one_out_error()
-    fit = KernelLeastSquares(system, ridge, T, *known)
-    drawn = draw_rows(np.arange(n_rows(X)), _SAMPLE)
-    value = regularization * inner(T, B)
-    estimate = regularization * _estimated_change(bank, weights, B, kernel, X, drawn)
-    bound = regularization * objective_change(B, bank.remainder(weights))
-    if len(drawn) == n_rows(X):
-        bound = min(bound, estimate)
-    low, exact = _sample_errors(bank, weights, regularization, criterion, target, kernel, X, drawn)
-    return LowRankLoss(
-        rank=bank.rank,
-        captured=bank.captured(),
-        objective=value,
-        objective_bound=min(bound, value),  # the exact value is positive
-        objective_estimate=min(estimate, value),
-        leave_one_out=fit.leave_one_out_error(),
-        leave_one_out_of_half=half,
-        sample_error=low,
-        exact_sample_error=exact,
-    )
+
+    bank: FeatureBank
+    weights: FloatArray
+    regularization: float
+    criterion: Criterion
+    target: Target
+    kernel: WeightedKernels
+    X: Any
+
+    def loss(self) -> LowRankLoss:
+        """Return the loss of approximating the kernels by the features."""
+        bank, weights, lam, target = self.bank, self.weights, self.regularization, self.target
+        T, ridge = target.scores, self.criterion.sample_ridge(target, lam)
+        system = bank.system(weights, ridge)
+        B = system.solve(T)
+        half, known = None, (target.sample_weights, target.groups)
+        if bank.rank < bank.n_samples:
+            few = bank.halved().system(weights, ridge)
+            half = KernelLeastSquares(few, ridge, T, *known).leave_one_out_error()
+        fit = KernelLeastSquares(system, ridge, T, *known)
+        drawn = draw_rows(np.arange(n_rows(self.X)), _SAMPLE)
+        value = lam * inner(T, B)
+        estimate = lam * self._estimated_change(B, drawn)
+        bound = lam * objective_change(B, bank.remainder(weights))
+        if len(drawn) == n_rows(self.X):
+            bound = min(bound, estimate)
+        low, exact = self._sample_errors(drawn)
+        return LowRankLoss(
+            rank=bank.rank,
+            captured=bank.captured(),
+            objective=value,
+            objective_bound=min(bound, value),  # the exact value is positive
+            objective_estimate=min(estimate, value),
+            leave_one_out=fit.leave_one_out_error(),
+            leave_one_out_of_half=half,
+            sample_error=low,
+            exact_sample_error=exact,
+        )
+
+    def _estimated_change(self, B: FloatArray, drawn: NDArray[np.intp]) -> float:
+        """Return an estimate of ⟨B, EB⟩, at least 0, from some rows of E."""
+        bank, weights, rows = self.bank, self.weights, self.X[drawn]
+        dual = B * bank.row_weights.roots[:, None]
+        change = self.kernel.product(rows, self.X, dual)
+        change -= bank.combined_features(weights).product(rows, bank.feature_coef(weights, dual))
+        # Centring subtracts a constant from each column, which does not matter because B sums to 0.
+        change -= change.mean(axis=0)
+        return max(0.0, len(B) / len(drawn) * float(np.sum(dual[drawn] * change)))
+
+    def _sample_errors(self, drawn: NDArray[np.intp]) -> tuple[float, float]:
+        """Return leave-one-out errors of fits to some rows, with features and the exact kernel."""
+        part, rows = self.target.subset(drawn), self.X[drawn]
+        counts, factor = row_weights(part.sample_weights, len(drawn)), 1.0
+        if self.criterion.normalization == "centered_trace":  # trace 1 for any number of rows
+            factor = self.bank.total / counts.total
+        ridge = self.criterion.sample_ridge(part, self.regularization)
+
+        def error(gram: FloatArray) -> float:
+            gram *= factor
+            for _ in range(2):  # rows, then columns
+                gram = counts.center(gram).T
+            gram = counts.scale_both(gram)
+            # The matrix is factored once and in place: the solve comes before the diagonal.
+            system = CholeskySystem(lambda: np.ascontiguousarray(gram), ridge)
+            known = part.sample_weights, part.groups
+            return KernelLeastSquares(system, ridge, part.scores, *known).leave_one_out_error()
+
+        features = self.bank.combined_features(self.weights)(rows)
+        return error(self_product(np.asfortranarray(features))), error(self.kernel(rows, rows))
 
 
 def objective_change(B: FloatArray, remainder: FloatArray) -> float:
@@ -183,53 +219,3 @@ def objective_change(B: FloatArray, remainder: FloatArray) -> float:
     by_rows = float(np.sum((np.sqrt(remainder) @ np.abs(B)) ** 2))
     by_trace = float(remainder.sum()) * float(np.linalg.norm(B, 2)) ** 2
     return min(by_rows, by_trace)
-
-
-def _estimated_change(
-    bank: FeatureBank,
-    weights: FloatArray,
-    B: FloatArray,
-    kernel: WeightedKernels,
-    X: Any,
-    drawn: NDArray[np.intp],
-) -> float:
-    """Return an estimate of ⟨B, EB⟩, at least 0, from some rows of E."""
-    dual = B * bank.row_weights.roots[:, None]
-    rows = X[drawn]
-    change = kernel.product(rows, X, dual)
-    change -= bank.combined_features(weights).product(rows, bank.feature_coef(weights, dual))
-    # Centring subtracts a constant from each column, which does not matter because B sums to 0.
-    change -= change.mean(axis=0)
-    return max(0.0, len(B) / len(drawn) * float(np.sum(dual[drawn] * change)))
-
-
-def _sample_errors(
-    bank: FeatureBank,
-    weights: FloatArray,
-    regularization: float,
-    criterion: Criterion,
-    target: Target,
-    kernel: WeightedKernels,
-    X: Any,
-    drawn: NDArray[np.intp],
-) -> tuple[float, float]:
-    """Return leave-one-out errors of fits to some rows, with features and the exact kernel."""
-    part, rows = target.subset(drawn), X[drawn]
-    counts, factor = row_weights(part.sample_weights, len(drawn)), 1.0
-    if criterion.normalization == "centered_trace":  # trace 1 for any number of rows
-        factor = bank.total / counts.total
-    ridge = criterion.sample_ridge(part, regularization)
-
-    def error(gram: FloatArray) -> float:
-        gram *= factor
-        for _ in range(2):  # rows, then columns
-            gram = counts.center(gram).T
-        gram = counts.scale_both(gram)
-        # The matrix is factored once and in place, because the solve comes before the diagonal.
-        system = CholeskySystem(lambda: np.ascontiguousarray(gram), ridge)
-        known = part.sample_weights, part.groups
-        fit = KernelLeastSquares(system, ridge, part.scores, *known)
-        return fit.leave_one_out_error()
-
-    features = bank.combined_features(weights)(rows)
-    return error(self_product(np.asfortranarray(features))), error(kernel(rows, rows))

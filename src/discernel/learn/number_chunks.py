@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from discernel.discriminant import HeldOutNumbers, HeldOutScores
 from discernel.exceptions import InvalidInputError
-from discernel.learn.chunks import Fitted, StreamLearner, as_chunk
-from discernel.learn.labels import NumberCoding, NumberTotals, Totals
+from discernel.learn.chunks import StreamLearner, as_chunk
+from discernel.learn.labels import NumberTotals, Totals
 from discernel.learn.rows import Learning
 from discernel.learn.summed import StreamedFit
 from discernel.learn.survey import Survey, check_cells
@@ -26,7 +26,7 @@ class NumberStreamLearner(StreamLearner):
 
     totals: ClassVar[Totals] = NumberTotals()
 
-    def _coded(self, survey: Survey) -> tuple[Survey, NumberCoding]:
+    def _coded(self, survey: Survey) -> Survey:
         if not survey.totals.varies:
             raise InvalidInputError(
                 "Every target must vary over the rows. Got the same number in all of them. Leave "
@@ -34,7 +34,7 @@ class NumberStreamLearner(StreamLearner):
             )
         target, request = self._target(survey, np.arange(len(survey.drawn))), self.run.request
         request.criterion.check_target(target, request.regularization)
-        return survey, NumberCoding(survey.totals.mean)
+        return replace(survey, totals=replace(survey.totals, origin=survey.totals.mean))
 
     def _target(self, survey: Survey, rows: NDArray[np.intp]) -> RegressionTarget:
         found: RegressionTarget = survey.target(rows)
@@ -51,8 +51,8 @@ class NumberStreamLearner(StreamLearner):
         found = replace(held_out, rows=rows, scores=predicted, target=target.subset(rows))
         return found, learning.facts.learned.regularization
 
-    def _fitted(self, fit: StreamedFit) -> Fitted:
-        origin, units = fit.state.coding.origin, fit.target.units
+    def _fitted(self, known: Model, fit: StreamedFit) -> tuple[Model, NDArray[Any]]:
+        origin, units = fit.state.survey.totals.origin, fit.target.units
         y, held = fit.state.survey.drawn.y, fit.held_out
         rows = np.arange(len(fit.rows))
         if held.target is None and held.rows is not None and len(held.rows) > 1:
@@ -61,7 +61,7 @@ class NumberStreamLearner(StreamLearner):
         target = fit.target.subset(rows) if held.target is None else held.target
         predicted = left_out if held.scores is None else held.scores
         groups = None if target.groups is None else target.groups.codes
-        known = HeldOutNumbers(
+        numbers = HeldOutNumbers(
             target.values,
             predicted,
             np.ones_like(predicted),
@@ -70,8 +70,9 @@ class NumberStreamLearner(StreamLearner):
             groups,
         )
         has_columns = y.ndim == 2
-        head = self.estimator._make_stream_head(left_out, known, has_columns=has_columns)
-        return Fitted(head, fit.coef * units, fit.intercept * units + origin, fit.truth)
+        head = self.estimator._make_stream_head(left_out, numbers, has_columns=has_columns)
+        coef, intercept = fit.coef * units, fit.intercept * units + origin
+        return replace(known, head=head, coef=coef, intercept=intercept), fit.truth
 
     def add_rows(
         self, model: Model | None, X: Any, y: Any, sample_weight: Any, groups: Any, forget: float

@@ -7,7 +7,8 @@ continues with fits to about ten thousand of them.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +25,6 @@ from discernel.kernels.features import NystromMap
 from discernel.learn.labels import Positions
 from discernel.programs.lambdas import lambda_grid, search_lambda
 from discernel.progress.deadline import must_stop_learning
-from discernel.targets import ClassTarget, RegressionTarget
 
 #: Number of rounds, and of landmarks in each round.
 _ROUNDS, _LANDMARKS = 5, 1_000
@@ -71,20 +71,11 @@ def divide_rows(n_rows: int) -> tuple[Positions, Positions] | None:
     return np.arange(n_fitted), np.arange(n_fitted, n_rows)
 
 
-def refine_metric(
-    X: FloatArray,
-    fitted: ClassTarget | RegressionTarget,
-    held: ClassTarget | RegressionTarget,
-    spreads: tuple[float, ...],
-    weights: FloatArray,
-    scales: FloatArray,
-    start: FloatArray,
-    device: Device | None = None,
-    menu: Menu | SourceMenu = MENU,
-) -> FloatArray | None:
-    """Return refined column scales; None unless their held-out loss is clearly smaller.
+@dataclass(frozen=True, eq=False)
+class Refinement:
+    """A search for better column scales, by fits to some rows and their losses on others.
 
-    Parameters
+    Attributes
     ----------
     X : ndarray of shape (n_rows, n_columns)
         Rows: first those for the fits, then the held-out rows.
@@ -94,77 +85,73 @@ def refine_metric(
         The divisors of the columns before scaling; 0 leaves a column out.
     weights : ndarray of shape (n_kernels,)
         The weights of the default kernels.
-    scales : ndarray of shape (n_columns,)
-        The scales to improve.
-    start : ndarray of shape (n_columns,)
-        The initial scales. They should be rather too large: the recursion reduces large scales but
-        hardly increases small ones.
     device : Device, optional
         The device for products of features; by default the CPU.
     menu : Menu or SourceMenu
         The default kernels.
     """
-    weighted = held.sample_weights
-    shares = np.full(held.n_samples, 1.0 / held.n_samples)
-    shares = shares if weighted is None else weighted.shares
 
-    def evaluate(scales: FloatArray) -> Refined:
-        return _round(X, fitted, held, shares, spreads, weights, scales, device, menu)
+    X: FloatArray
+    fitted: Any
+    held: Any
+    spreads: tuple[float, ...]
+    weights: FloatArray
+    device: Device | None = None
+    menu: Menu | SourceMenu = MENU
 
-    given = found = best = evaluate(scales)
-    if not np.array_equal(start, scales):
-        found = evaluate(start)
-        best = found if clearly_better(found.losses, given.losses, shares) else given
-    for _ in range(_ROUNDS):
-        largest = found.gradient.max()
-        if must_stop_learning() or not largest > 0:
-            break
-        found = evaluate(np.round(np.sqrt(found.gradient / largest), _DIGITS))
-        # Scales decrease from round to round, and a fit to more rows would need more columns.
-        if not clearly_better(found.losses, best.losses, shares):
-            break
-        best = found
-    return None if best is given else best.scales
+    def search(self, scales: FloatArray, start: FloatArray) -> FloatArray | None:
+        """Return refined column scales; None unless their held-out loss is clearly smaller.
 
+        Parameters
+        ----------
+        scales : ndarray of shape (n_columns,)
+            The scales to improve.
+        start : ndarray of shape (n_columns,)
+            The initial scales. They should be rather too large: the recursion reduces large scales
+            but hardly increases small ones.
+        """
+        given = found = best = self.fit(scales)
+        if not np.array_equal(start, scales):
+            found = self.fit(start)
+            best = found if self._is_better(found, given) else given
+        for _ in range(_ROUNDS):
+            largest = found.gradient.max()
+            if must_stop_learning() or not largest > 0:
+                break
+            found = self.fit(np.round(np.sqrt(found.gradient / largest), _DIGITS))
+            # Scales decrease from round to round, and a fit to more rows would need more columns.
+            if not self._is_better(found, best):
+                break
+            best = found
+        return None if best is given else best.scales
 
-def _round(
-    X: FloatArray,
-    fitted: ClassTarget | RegressionTarget,
-    held: ClassTarget | RegressionTarget,
-    shares: FloatArray,
-    spreads: tuple[float, ...],
-    weights: FloatArray,
-    scales: FloatArray,
-    device: Device | None,
-    menu: Menu | SourceMenu = MENU,
-) -> Refined:
-    """Fit with some column scales; return held-out losses and squared gradients by column."""
-    n = fitted.n_samples
-    kernels = [
-        kernel.shifted(X[:_UNIT_ROWS])
-        for kernel in scaled_kernels(
-            scales, spreads, divided_columns(X[:_MEDIAN_ROWS], spreads), menu
-        )
-    ]
-    bank = TiledBank(kernels, X[:_UNIT_ROWS])
-    kept = weights[bank.kept]
-    features = NystromMap(kernels, bank.coefficients(kept / kept.sum()), X[:_LANDMARKS])
-    values = fitted.scores_of(fitted)  # type: ignore[arg-type]
-    truth = fitted.scores_of(held)  # type: ignore[arg-type]
-    summing, table = SumPass(features, values.shape[1], device), np.eye(values.shape[1])
-    rows = Labelled(X[:n], values, fitted.row_weights.values)
-    system = SummedSystem(summing.add(summing.start(), rows), features)
-    new = summing.map(X[n:])
-    fits: dict[float, tuple[FloatArray, FloatArray]] = {}
+    def _is_better(self, found: Refined, other: Refined) -> bool:
+        return clearly_better(found.losses, other.losses, self.held.row_weights.shares)
 
-    def loss(regularization: float) -> float:
-        beta, intercept = system.fit(table, regularization)
-        losses, _ = row_losses(new @ beta + intercept, truth, held)
-        fits[regularization] = losses, beta
-        return float(shares @ losses)
+    def fit(self, scales: FloatArray) -> Refined:
+        """Fit with some column scales; return held-out losses and squared gradients by column."""
+        X, n, shares = self.X, self.fitted.n_samples, self.held.row_weights.shares
+        rows = divided_columns(X[:_MEDIAN_ROWS], self.spreads)
+        kernels = scaled_kernels(scales, self.spreads, rows, self.menu)
+        kernels = [kernel.shifted(X[:_UNIT_ROWS]) for kernel in kernels]
+        bank = TiledBank(kernels, X[:_UNIT_ROWS])
+        kept = self.weights[bank.kept]
+        features = NystromMap(kernels, bank.coefficients(kept / kept.sum()), X[:_LANDMARKS])
+        values, truth = self.fitted.scores_of(self.fitted), self.fitted.scores_of(self.held)
+        summing = SumPass(features, values.shape[1], self.device)
+        labelled = Labelled(X[:n], values, self.fitted.row_weights.values)
+        system = SummedSystem(summing.add(summing.start(), labelled), features)
+        new, table = summing.map(X[n:]), np.eye(values.shape[1])
+        fits: dict[float, tuple[FloatArray, FloatArray]] = {}
 
-    losses, beta = fits[search_lambda(_LAMBDAS, loss).regularization]
-    coef = features.expansion(beta)
-    some = X[: min(n, _GRADIENT_ROWS)]
-    gradient = features.kernel.squared_gradient(some, coef, features.landmarks, device)
-    return Refined(scales, losses, gradient * np.square(spreads))
+        def loss(regularization: float) -> float:
+            beta, intercept = system.fit(table, regularization)
+            losses, _ = row_losses(new @ beta + intercept, truth, self.held)
+            fits[regularization] = losses, beta
+            return float(shares @ losses)
+
+        losses, beta = fits[search_lambda(_LAMBDAS, loss).regularization]
+        coef = features.expansion(beta)
+        some = X[: min(n, _GRADIENT_ROWS)]
+        gradient = features.kernel.squared_gradient(some, coef, features.landmarks, self.device)
+        return Refined(scales, losses, gradient * np.square(self.spreads))

@@ -1,4 +1,4 @@
-"""From checked rows to a bank, and from a bank to a learned kernel."""
+"""Learning the kernel of checked rows in memory: proposal, bank, weights and λ."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ from discernel.default import (
     LogitSearch,
     Proposal,
     Relearner,
-    SpreadFit,
     cross_fitted_scores,
-    learn_spread,
     residual_landmarks,
 )
 from discernel.default.metric import Metric
@@ -35,7 +33,7 @@ from discernel.exceptions import LeftOutColumnWarning, LowRankWarning, caller_st
 from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.weighted import WeightedKernels
 from discernel.learn import LearnedKernel, Request, learn, learn_part, make_request
-from discernel.learn.low_rank import LowRankLoss, low_rank_loss
+from discernel.learn.low_rank import LowRankFit, LowRankLoss
 from discernel.learn.stages import FitRun
 from discernel.learn.training import TrainingRows
 from discernel.model import Facts, KeptRows, Model
@@ -53,7 +51,7 @@ PRIOR_REQUEST = make_request(criterion="uniform", regularization=1.0)
 
 @dataclass(frozen=True, eq=False)
 class Learning:
-    """A learned kernel, and what it was learned from and with.
+    """A learned kernel with its rows, target, options and bank.
 
     Attributes
     ----------
@@ -62,15 +60,15 @@ class Learning:
     training : TrainingRows
         The rows; their reader has all kernels.
     target : Target
-        What is to be predicted.
+        The target.
     request : Request
         Criterion, solver and λ.
     bank : Bank
         The kernels on the training rows.
     weights : ndarray of shape (n_kernels,)
-        Their weights.
+        The learned weights of the kernels.
     proposal : Proposal or None
-        The choice of the default's kernels; None for given kernels.
+        The kernels chosen by ``kernels="auto"``; None for given kernels.
     kernel : CombinedKernel or CombinedFeatures
         The learned sum of kernels between new rows and those that are kept.
     facts : Facts
@@ -89,13 +87,13 @@ class Learning:
 
     @property
     def relearner(self) -> Relearner:
-        """The same learning, from some of the rows."""
+        """An object that repeats the learning on some of the rows."""
 
         def bank_of(kernels: list[Kernel]) -> Bank:
             X, request, stage = self.training.X, self.request, self.run.stage
             assert stage is not None
             kind = bank_of_folds(stage, n_rows(X), one_sum=request.leaves_choice)
-            near = _near(kernels, X, request)
+            near = shift_kernels(kernels, X, request)
             return _make_bank(self.run, X, near, self.target, request, exact=kind)[0]
 
         known = (self.bank, self.weights, self.facts.learned.regularization, self.proposal)
@@ -112,20 +110,6 @@ class Learning:
         return self.request.criterion.least_squares(
             self.bank, self.weights, self.target, lam, scores
         )
-
-    def _logit_search(self) -> LogitSearch | None:
-        """Return the search of a kernel logistic regression; None where there is none.
-
-        There is one with the kernels or the criterion of the default, if predictions are made
-        with the kernel matrix of few rows, and if there is time.
-        """
-        lam, bank = self.facts.learned.regularization, self.bank
-        is_exact = bank.has_matrices and bank.predicting() is None
-        is_small = self.target.n_samples <= LogitSearch.most_rows
-        is_default = self.proposal is not None or self.request.leaves_choice
-        if not (is_default and is_exact and is_small) or must_stop_learning():
-            return None
-        return LogitSearch(self.target, lam)
 
     def held_out(self, fit: LeastSquares, *, logistic: bool = False) -> HeldOutScores:
         """Return scores of rows whose labels neither the kernel nor the fit has seen.
@@ -147,7 +131,13 @@ class Learning:
             if len(rows):
                 where = left_out_words(None if groups is None else groups.subset(rows), "metric")
                 return HeldOutScores(rows, where=where)
-        search = self._logit_search() if logistic else None
+        # With the kernels or the criterion of the default, if predictions are made with the kernel
+        # matrix of few rows, and if there is time.
+        is_default = proposal is not None or self.request.leaves_choice
+        is_exact = self.bank.has_matrices and self.bank.predicting() is None
+        is_fast, search = is_exact and n <= LogitSearch.most_rows, None
+        if logistic and is_default and is_fast and not must_stop_learning():
+            search = LogitSearch(self.target, self.facts.learned.regularization)
         scores, folds = cross_fitted_scores(relearner, fit, search)
         rows, n_folds = np.flatnonzero(folds >= 0), int(folds.max()) + 1
         where = f"held out, {n_folds} folds" if n_folds > 1 else "held out, half of the rows"
@@ -157,22 +147,6 @@ class Learning:
                 where = f"held out, {len(groups.subset(rows)):,} of {len(groups):,} groups"
         regression = None if search is None else search.fit(self.bank, self.weights)
         return HeldOutScores(rows, scores[rows], where=where, logistic=regression)
-
-    def spread(self, fit: KernelLeastSquares, errors: FloatArray) -> SpreadFit | None:
-        """Return how the sizes of held-out errors depend on the row; None if they are alike.
-
-        They are taken for alike where systems are solved by iteration, and if there is no time.
-
-        Parameters
-        ----------
-        fit : KernelLeastSquares
-            The fit of the target.
-        errors : ndarray of shape (n_samples, n_targets)
-            Errors of predictions of the rows, by fits without the row.
-        """
-        if fit.by_iteration or must_stop_learning():
-            return None
-        return learn_spread(self.bank, self.weights, self.target, errors)
 
     def model(
         self,
@@ -192,20 +166,20 @@ class Learning:
         ----------
         fit : KernelLeastSquares
             The fit.
-        head : object
-            What scores are turned into.
+        head : Head
+            Converts scores to predictions.
         truth : ndarray of shape (n_samples, ...)
-            What the losses of the head take.
+            The true values from which the head computes losses.
         coef : ndarray of shape (n_kept, n_scores)
-            What the learned kernel is multiplied by.
+            The coefficients of the learned kernel.
         intercept : ndarray of shape (n_scores,)
-            What is added.
+            The intercepts of the scores.
         classes : ndarray of shape (n_classes,), optional
-            The labels of the classes.
+            The class labels.
         labels : ndarray of shape (n_samples,), optional
-            Those of the rows, to be kept.
+            The labels of the rows, if the model keeps them.
         rows : ndarray of int, optional
-            The rows that importances are taken from; by default all.
+            The rows from which importances are computed; by default all.
         """
         training, bank = self.training, self.bank
         phase("computing importances")
@@ -218,8 +192,10 @@ class Learning:
         if labels is not None:
             every = np.arange(bank.n_samples)
             kept = training.kept(labels, every if bank.predicting() is None else bank.landmark_rows)
-        said = (head, classes, facts, kept, self.run.device)
-        return Model(training.reader, self.kernel, coef, intercept, *said)
+        device = self.run.device
+        return Model(
+            training.reader, self.kernel, coef, intercept, head, classes, facts, kept, device
+        )
 
 
 def learn_rows(
@@ -234,15 +210,15 @@ def learn_rows(
     training : TrainingRows
         The rows.
     target : Target
-        What is to be predicted.
+        The target.
     exact : bool, default=False
-        Whether the rows are a sample of those of the plan, which is learned from exactly.
+        Whether the rows are a sample of those of the plan, so that the bank is an exact one.
     """
     X, reader = training.X, training.reader
     kernels, proposal, metric, importances = reader.kernels, None, None, None
     phase("choosing kernels")
     varies, has_scores = rows_vary(X, kernels, run.tables), bool(target.scores.shape[1])
-    # Of rows that are all the same, or of one class, nothing can be learned.
+    # Nothing can be learned from equal rows, or from rows of one class.
     request = run.request if varies and has_scores else PRIOR_REQUEST
     assert run.problem is not None
     if run.problem.chooses and has_scores:
@@ -254,7 +230,7 @@ def learn_rows(
             metric = Metric(np.ones(X.shape[1]))
             importances = Importances((np.full(n, 1.0 / n), np.zeros(n)))
     chosen = proposal if request.leaves_choice else None
-    near = _near(kernels, X, request)
+    near = shift_kernels(kernels, X, request)
     phase("looking at all rows")
     if varies:
         assert run.stage is not None
@@ -289,13 +265,13 @@ def _combine(
     target: Target,
     request: Request,
 ) -> tuple[CombinedKernel | CombinedFeatures, LowRankLoss | None]:
-    """Return the learned sum of kernels, and what a low rank loses; warn where that is much."""
+    """Return the learned sum of kernels and the loss of a low rank; warn if it is large."""
     weights, active = learned.weights[bank.kept], np.flatnonzero(learned.coefficients)
     whole = WeightedKernels([near[i] for i in active], learned.coefficients[active])
     features = bank.predicting()
     if features is not None:
         lam, criterion = learned.regularization, request.criterion
-        loss = low_rank_loss(features, weights, lam, criterion, target, whole, X)
+        loss = LowRankFit(features, weights, lam, criterion, target, whole, X).loss()
         if loss.advice:
             warnings.warn(loss.advice, LowRankWarning, stacklevel=caller_stacklevel())
         return features.combined_features(weights), loss
@@ -305,7 +281,7 @@ def _combine(
 
 
 def rows_vary(X: Any, kernels: list[Kernel], tables: bool) -> bool:
-    """Whether rows differ as kernels, the default's or others, see them; of no numbers, always."""
+    """Return whether rows differ in a column that kernels use; True for rows of no numbers."""
     if not isinstance(X, np.ndarray) or X.dtype == object or kernels[0].precomputed:
         return True
     varies = (X[0] != X).any(axis=0)  # also where cells are missing
@@ -314,10 +290,10 @@ def rows_vary(X: Any, kernels: list[Kernel], tables: bool) -> bool:
     return bool(varies.any())
 
 
-def _near(kernels: list[Kernel], X: Any, request: Request) -> list[Kernel]:
-    """Return kernels with their origin at a typical row, where that changes nothing.
+def shift_kernels(kernels: list[Kernel], X: Any, request: Request) -> list[Kernel]:
+    """Return kernels with their origin at a typical row, unless their raw traces are needed.
 
-    The same once centred; raw traces would not be the same.
+    Centred kernels do not depend on the origin, but are more accurate near the rows.
     """
     if request.criterion.normalization != "centered_trace":
         return kernels
@@ -337,9 +313,9 @@ def _make_bank(
     *,
     exact: str | None = None,
 ) -> tuple[Bank, str]:
-    """Return the planned bank, or the exact one that is planned for a part of it, and its name.
+    """Return the planned bank and its name, or the ``exact`` bank for folds and samples.
 
-    One sum of kernels is enough for a proposal that was chosen with its weights.
+    A proposal that was chosen with its weights needs only one weighted sum of kernels.
     """
     stage, asked = run.stage, run.bank
     assert stage is not None
@@ -352,7 +328,7 @@ def _make_bank(
         choice = asked._replace(kind=kind, rank=rank)
         return make_bank(choice, kernels, X, normalization, weights), kind
     n = n_rows(X)
-    # More rows want less of it.
+    # More rows need less regularization.
     lam = chosen.chosen.regularization * min(1.0, len(chosen.sample.rows) / n)
     bank = BlendBank.of_landmarks(
         kernels,

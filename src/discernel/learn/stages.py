@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from typing import Any, cast
@@ -169,9 +169,7 @@ class FitRun:
                 LongFitWarning,
                 stacklevel=caller_stacklevel(),
             )
-        shown: AbstractContextManager[None] = nullcontext()
-        if stage.is_forecast:
-            shown = reporting(expected.seconds, verbose=bool(verbose))
+        shown = reporting(expected.seconds, verbose=stage.is_forecast and bool(verbose))
         pay = speed is None or speed.blas_threads_pay
         with shown, blas_threads(len(training.y)) if pay else one_blas_thread():
             yield stage
@@ -223,7 +221,8 @@ class FitRun:
         """
         X, request, n_rows = training.X, self.request, len(training.y)
         encoder = training.reader.encoder
-        learns = self._seconds is not None and self.stage is not None and self.stage.learns
+        assert self.stage is not None
+        learns = self.stage.learns
         found = self._proposals.get(n_rows) if learns else None
         if found is None:
             with one_blas_thread():  # samples are small: more threads would wait for each other
@@ -291,7 +290,8 @@ class FitRun:
         """
         share = Deadline.after(_READING * limit, self._clock)
         with keep_deadline(share):
-            self.survey = self._estimator._survey_rows(whole[0], self)
+            if self._estimator._is_summed(whole[0]):
+                self.survey = self._estimator._stream_learner(self).survey(whole[0])
         if self.survey is None or share.left >= 0:
             return whole
         sample, self.survey, self._is_cut = self.survey[1].drawn, None, True

@@ -26,7 +26,7 @@ from discernel.programs.least_squares import center_left_out
 from discernel.programs.solution import Limit
 from discernel.rows.chunks import Chunk, Report
 from discernel.rows.sources import Source
-from discernel.targets import ClassTarget, RegressionTarget, Target, deal
+from discernel.targets import Target, deal
 
 #: The number of folds of groups.
 _FOLDS = 5
@@ -136,8 +136,6 @@ class StreamState:
         The feature map.
     sums : FeatureSums
         The sums over all rows.
-    coding : Coding
-        The columns that stand for y in the sums.
     n_seen : int
         The number of rows so far, including those of weight 0.
     folds : GroupFolds or None
@@ -150,7 +148,6 @@ class StreamState:
     surveying: SurveyPass
     features: NystromMap
     sums: FeatureSums
-    coding: Any
     n_seen: int
     folds: GroupFolds | None = None
     parts: tuple[FeatureSums, ...] = ()
@@ -170,7 +167,7 @@ class StreamState:
 
     def check_same_rows(self) -> None:
         """Raise an error if the two passes read different rows."""
-        found = self.coding.totals(self.survey.totals, self.sums)
+        found = self.survey.totals.compared(self.sums)
         for what, first, second, unit in [
             ("rows", self.survey.n_rows, self.sums.n_rows, 0.0),
             *found,
@@ -183,29 +180,38 @@ class StreamState:
                 )
 
 
-@dataclass(frozen=True, eq=False)
 class StreamedFit:
     """The fit to all rows, with its predictions for some rows of the sample.
 
     It has the interface of `LeastSquares` that `fit_discriminant` needs:
     f(x) = Σ_j coef_j k(z_j, x) + b, with landmarks z_j.
 
-    Attributes
+    Parameters
     ----------
     state : StreamState
-        Sums and sample.
+        Sums and sample of all rows.
+    target : ClassTarget or RegressionTarget
+        The target of the rows of the sample; classes have the class weights of all rows.
+    rows : ndarray of int
+        Positions of these rows in the sample.
+    regularization : float or None
+        λ; None for the λ with the smallest leave-one-out loss of rows that the kernel was not
+        learned on: log-loss of classes, squared error of numbers.
+    fallback : (HeldOutScores, float), optional
+        Scores and λ to use instead if there are too few such rows.
+
+    Attributes
+    ----------
     system : SummedSystem
         The linear system of the sums.
+    without : list of (FeatureSums, SummedSystem)
+        The sums and systems of all rows but those of each fold; empty for rows without groups.
     regularization : float
         λ.
     regularization_at_limit : {"smallest", "largest"} or None
         Whether λ is the smallest or largest considered, so that a better one may lie beyond.
-    target : ClassTarget or RegressionTarget
-        The target of the rows of the sample; classes have the class weights of all rows.
     held_out : HeldOutScores
         The rows that are held out from the learning of the kernel.
-    rows : ndarray of int
-        Positions of the rows in the sample.
     table : ndarray of shape (n_values, n_targets)
         The matrix that turns the summed columns into target scores.
     truth : ndarray of shape (n_rows, n_targets)
@@ -216,23 +222,99 @@ class StreamedFit:
         Predictions for the rows by the fit to all rows.
     leave_one_out : ndarray of shape (n_rows, n_targets)
         Predictions for the rows by fits without each of them, or without the fold of its group.
-    without : tuple of (FeatureSums, SummedSystem)
-        The sums and systems without each fold; empty for rows without groups.
     """
 
-    state: StreamState
-    system: SummedSystem
-    regularization: float
-    regularization_at_limit: Limit | None
-    target: Any
-    held_out: HeldOutScores
-    rows: Positions
-    table: FloatArray
-    truth: FloatArray
-    weights: FloatArray
-    fitted: FloatArray
-    leave_one_out: FloatArray
-    without: tuple[tuple[FeatureSums, SummedSystem], ...] = ()
+    regularization_at_limit: Limit | None = None
+
+    def __init__(
+        self,
+        state: StreamState,
+        target: Any,
+        rows: Positions,
+        *,
+        regularization: float | None,
+        fallback: tuple[HeldOutScores, float] | None,
+    ) -> None:
+        sample, totals, y = state.survey.drawn, state.survey.totals, state.survey.drawn.y[rows]
+        self.state, self.target, self.rows = state, target, rows
+        self.system = SummedSystem(state.sums, state.features)
+        self.table = totals.table(target)
+        self.truth: FloatArray = totals.scores(y, self.table)
+        self.weights = sample.weights[rows] * sample.decays[rows] * totals.factors_of(y)
+        self.without = []
+        for fold in range(len(state.parts)):
+            others = add_sums([part for other, part in enumerate(state.parts) if other != fold])
+            self.without.append((others, SummedSystem(others, state.features)))
+        counted = np.flatnonzero(~sample.involved[rows])
+        self.held_out, predict = self._held_out(counted), self._predictions()
+        if fallback is not None:
+            self.held_out, known = fallback
+            regularization = known if regularization is None else regularization
+        elif regularization is None:
+            found = self._best(predict, counted)
+            regularization = found.regularization
+            self.regularization_at_limit = found.at_limit
+        self.regularization = regularization
+        self.fitted, self.leave_one_out = predict(regularization)
+
+    def _held_out(self, counted: Positions) -> HeldOutScores:
+        """Return the rows that are held out, with a description of how they are predicted."""
+        sample, n_folds = self.state.survey.drawn, len(self.without)
+        how = f"held out, {n_folds} folds of groups," if n_folds else "leave-one-out"
+        if sample.involved.any():
+            where = f"{how} on a random sample of rows that the kernel was not learned from"
+            return HeldOutScores(counted, where=where)
+        if n_folds or len(self.rows) < self.state.survey.n_rows:
+            return HeldOutScores(where=f"{how} on a random sample of rows")
+        return HeldOutScores()
+
+    def _predictions(self) -> Callable[[float], tuple[FloatArray, FloatArray]]:
+        """Return a function of λ that returns fitted and left-out predictions for the rows.
+
+        Left-out predictions are those of leave-one-out or, for rows with groups, of the fits
+        without the fold of each group.
+        """
+        features = self.state.features(self.state.survey.drawn.X[self.rows])
+        if not self.without:
+            sampled = self.system.sampled(features, self.weights, self.table)
+
+            def at(regularization: float) -> tuple[FloatArray, FloatArray]:
+                fitted, left = sampled(regularization)
+                return fitted, self.truth - (self.truth - fitted) / left[:, None]
+
+            return at
+        folds = self._folds
+
+        def at_folds(regularization: float) -> tuple[FloatArray, FloatArray]:
+            beta, intercept = self.system.fit(self.table, regularization)
+            predicted = np.empty_like(self.truth)
+            for fold in range(len(self.without)):
+                own, inside = self._without(fold, regularization), folds == fold
+                predicted[inside] = features[inside] @ own[0] + own[1]
+            return features @ beta + intercept, predicted
+
+        return at_folds
+
+    def _best(
+        self, predict: Callable[[float], tuple[FloatArray, FloatArray]], counted: Positions
+    ) -> LambdaSearch:
+        """Search for the λ with the smallest left-out loss of some rows."""
+        part = self.target.part(counted)
+        if not part.is_complete:  # the kernel was learned on all rows of a rare class
+            counted, part = np.arange(len(self.truth)), self.target
+        shares = None if part.sample_weights is None else part.sample_weights.shares
+
+        def loss(regularization: float) -> float:
+            _, predicted = predict(regularization)
+            found, _ = row_losses(predicted[counted], self.truth[counted], part)
+            return float(np.average(found, weights=shares))
+
+        return search_lambda(_LAMBDAS, loss)
+
+    def _without(self, fold: int, regularization: float) -> tuple[FloatArray, FloatArray]:
+        """Return the fit without a fold, with the penalty of the fit to all rows."""
+        part = self.without[fold][1]
+        return part.fit(self.table, regularization * self.system.unit / part.unit)
 
     @cached_property
     def _solution(self) -> tuple[FloatArray, FloatArray]:
@@ -263,11 +345,12 @@ class StreamedFit:
         groups : Groups or None
             Those of `left_out_groups`; None: each row is left out alone.
         """
+        sums = self.state.sums
         if self.without:
-            means = [sums.values / sums.weight for sums, _ in self.without]
-            shift = (self.state.sums.values / self.state.sums.weight - means) @ self.table
+            means = [part.values / part.weight for part, _ in self.without]
+            shift = (sums.values / sums.weight - means) @ self.table
             return np.asarray(self.leave_one_out + shift[self._folds])
-        shares = self.weights / float(self.state.sums.weight)
+        shares = self.weights / float(sums.weight)
         left_out = self.leave_one_out
         if groups is not None:
             features, errors = self._features(self.rows), self.truth - self.fitted
@@ -280,9 +363,17 @@ class StreamedFit:
         return self.state.features(self.state.survey.drawn.X[rows])
 
     @property
+    def _groups(self) -> NDArray[np.int64]:
+        """The number of the group of each row, for rows with groups."""
+        groups = self.state.survey.drawn.groups
+        assert groups is not None
+        return groups[self.rows]
+
+    @property
     def _folds(self) -> Positions:
         """The fold of each row, for rows with groups."""
-        return folds_of(self.state, self.rows)
+        assert self.state.folds is not None
+        return self.state.folds(self._groups)
 
     @property
     def sample_weights(self) -> SampleWeights | None:
@@ -310,45 +401,24 @@ class StreamedFit:
         chosen : ndarray of int
             Positions in ``rows``.
         """
-        features, weights = self.state.features, self.weights[chosen]
+        features, weights, lam = self.state.features, self.weights[chosen], self.regularization
         if self.without:
-            betas = [self._without(fold)[0] for fold in range(len(self.without))]
+            betas = [self._without(fold, lam)[0] for fold in range(len(self.without))]
             coefs = [self.coef - features.expansion(beta) * self.system.unit for beta in betas]
             influence = np.stack([coefs[fold] for fold in self._folds[chosen]], axis=1)
-            groups = self.state.survey.drawn.groups
-            assert groups is not None
             return LeftOutRows(
                 chosen,
                 self.leave_one_out[chosen],
                 np.ones_like(self.truth[chosen]),
                 influence.reshape(len(influence), -1),
                 weights,
-                Groups(groups[self.rows[chosen]]),
+                Groups(self._groups[chosen]),
             )
         values = self._features(self.rows[chosen])
-        beta, left = self.system.influence(values, weights, self.regularization)
+        beta, left = self.system.influence(values, weights, lam)
         errors = (self.truth - self.fitted)[chosen] / left[:, None]
         influence = features.expansion(beta) * self.system.unit
         return LeftOutRows(chosen, self.truth[chosen] - errors, errors, influence, weights)
-
-    def _without(self, fold: int) -> tuple[FloatArray, FloatArray]:
-        """Return coefficients of features and intercepts of the fit without a fold."""
-        return fit_without(self.without[fold][1], self.system, self.table, self.regularization)
-
-
-def folds_of(state: StreamState, rows: Positions) -> Positions:
-    """Return the folds of rows of the sample."""
-    groups = state.survey.drawn.groups
-    assert state.folds is not None
-    assert groups is not None
-    return state.folds(groups[rows])
-
-
-def fit_without(
-    part: SummedSystem, whole: SummedSystem, table: FloatArray, regularization: float
-) -> tuple[FloatArray, FloatArray]:
-    """Return the fit to a part of the rows, with the penalty of the fit to all rows."""
-    return part.fit(table, regularization * whole.unit / part.unit)
 
 
 def statistics_rows(state: StreamState) -> Positions:
@@ -360,119 +430,3 @@ def statistics_rows(state: StreamState) -> Positions:
     # Rows that the kernel was learned on come last, whatever their keys are.
     strata = state.survey.totals.strata(sample.y)
     return chosen_rows(sample.keys + np.where(sample.involved, 1e300, 0.0), strata, most)
-
-
-def fit_stream(
-    state: StreamState,
-    target: ClassTarget | RegressionTarget,
-    rows: Positions,
-    *,
-    regularization: float | None,
-    fallback: tuple[HeldOutScores, float] | None,
-) -> StreamedFit:
-    """Return the fit to all rows.
-
-    Parameters
-    ----------
-    state : StreamState
-        Sums and sample of all rows.
-    target : ClassTarget or RegressionTarget
-        The target of some rows of the sample.
-    rows : ndarray of int
-        Positions of these rows in the sample.
-    regularization : float or None
-        λ; None for the λ with the smallest leave-one-out loss of rows that the kernel was not
-        learned on: log-loss of classes, squared error of numbers.
-    fallback : (HeldOutScores, float), optional
-        Scores and λ to use instead if there are too few such rows.
-    """
-    sample, system = state.survey.drawn, SummedSystem(state.sums, state.features)
-    table, y = state.coding.table(target), sample.y[rows]
-    summed = sample.weights[rows] * sample.decays[rows] * state.coding.factors_of(y)
-    truth, without = state.coding.scores(y, table), systems_without(state)
-    at = _predictions(state, system, without, rows, summed, table, truth)
-    counted = np.flatnonzero(~sample.involved[rows])
-    held_out = HeldOutScores()
-    how = f"held out, {len(without)} folds of groups," if without else "leave-one-out"
-    if sample.involved.any():
-        where = f"{how} on a random sample of rows that the kernel was not learned from"
-        held_out = HeldOutScores(counted, where=where)
-    elif without or len(rows) < state.survey.n_rows:
-        held_out = HeldOutScores(where=f"{how} on a random sample of rows")
-    at_limit: Limit | None = None
-    if fallback is not None:
-        held_out, instead = fallback
-        chosen = instead if regularization is None else regularization
-    elif regularization is None:
-        found = _best(at, truth, target, counted)
-        chosen, at_limit = found.regularization, found.at_limit
-    else:
-        chosen = regularization
-    known = (state, system, chosen, at_limit, target, held_out, rows)
-    return StreamedFit(*known, table, truth, summed, *at(chosen), without)
-
-
-def systems_without(state: StreamState) -> tuple[tuple[FeatureSums, SummedSystem], ...]:
-    """Return sums and systems of all rows but those of each fold; empty without groups."""
-    found = []
-    for fold in range(len(state.parts)):
-        others = add_sums([part for other, part in enumerate(state.parts) if other != fold])
-        found.append((others, SummedSystem(others, state.features)))
-    return tuple(found)
-
-
-def _predictions(
-    state: StreamState,
-    system: SummedSystem,
-    without: tuple[tuple[FeatureSums, SummedSystem], ...],
-    rows: Positions,
-    weights: FloatArray,
-    table: FloatArray,
-    truth: FloatArray,
-) -> Callable[[float], tuple[FloatArray, FloatArray]]:
-    """Return a function of λ that returns fitted and left-out predictions for rows of the sample.
-
-    Left-out predictions are those of leave-one-out or, for rows with groups, of the fits without
-    the fold of each group.
-    """
-    features = state.features(state.survey.drawn.X[rows])
-    if not without:
-        sampled = system.sampled(features, weights, table)
-
-        def at(regularization: float) -> tuple[FloatArray, FloatArray]:
-            fitted, left = sampled(regularization)
-            return fitted, truth - (truth - fitted) / left[:, None]
-
-        return at
-    folds = folds_of(state, rows)
-
-    def at_folds(regularization: float) -> tuple[FloatArray, FloatArray]:
-        beta, intercept = system.fit(table, regularization)
-        predicted = np.empty_like(truth)
-        for fold, (_, part) in enumerate(without):
-            own = fit_without(part, system, table, regularization)
-            inside = folds == fold
-            predicted[inside] = features[inside] @ own[0] + own[1]
-        return features @ beta + intercept, predicted
-
-    return at_folds
-
-
-def _best(
-    at: Callable[[float], tuple[FloatArray, FloatArray]],
-    truth: FloatArray,
-    target: ClassTarget | RegressionTarget,
-    counted: Positions,
-) -> LambdaSearch:
-    """Search for the λ with the smallest leave-one-out loss of some rows."""
-    part = target.part(counted)
-    if not part.is_complete:  # the kernel was learned on all rows of a rare class
-        counted, part = np.arange(len(truth)), target
-    shares = None if part.sample_weights is None else part.sample_weights.shares
-
-    def loss(regularization: float) -> float:
-        _, predicted = at(regularization)
-        found, _ = row_losses(predicted[counted], truth[counted], part)
-        return float(np.average(found, weights=shares))
-
-    return search_lambda(_LAMBDAS, loss)

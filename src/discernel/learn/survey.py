@@ -68,19 +68,18 @@ class Survey:
         sample = None if self.sample is None else self.sample.decayed(factor)
         return replace(self, totals=self.totals.decayed(factor), sample=sample)
 
-    def target(self, rows: Positions, **options: Any) -> Any:
+    def target(self, rows: Positions) -> Any:
         """Return the target of rows of the sample.
 
         Parameters
         ----------
         rows : ndarray of int
             Positions in the sample.
-        **options
-            Options of ``totals.target``.
         """
-        found = self.totals.target(self.drawn.y[rows], self.drawn.weights[rows], **options)
-        groups = None if self.drawn.groups is None else make_groups(self.drawn.groups[rows])
-        return found if groups is None else replace(found, groups=groups)
+        found, groups = self.totals.target(self.drawn.y[rows], self.drawn.weights[rows]), None
+        if self.drawn.groups is not None:
+            groups = make_groups(self.drawn.groups[rows])
+        return replace(found, groups=groups)
 
     def check_kinds(self) -> None:
         """Raise an error if a column mixes numbers, text and dates, naming the parts."""
@@ -279,15 +278,15 @@ class RowSample:
         y = np.asarray(chunk.y)[rows]
         keys = row_keys(chunk.place, chunk.n_rows, seed)[rows]
         kept = chosen_rows(keys, totals.strata(y), most)
-        weights = np.ones(len(rows)) if chunk.weights is None else chunk.weights[rows]
+        drawn, ones = rows[kept], np.ones(len(kept))
         return cls(
-            take_rows(chunk.X, rows[kept]),
+            take_rows(chunk.X, drawn),
             y[kept],
-            weights[kept],
-            np.ones(len(kept)),
+            ones if chunk.weights is None else chunk.weights[drawn],
+            ones,
             keys[kept],
             np.zeros(len(kept), dtype=bool),
-            None if chunk.groups is None else chunk.groups[rows[kept]],
+            None if chunk.groups is None else chunk.groups[drawn],
         )
 
     def __len__(self) -> int:
@@ -295,32 +294,26 @@ class RowSample:
 
     def merged(self, other: RowSample, most: int, totals: Totals) -> RowSample:
         """Return the sample of the rows of two samples."""
-        keys = np.concatenate([self.keys, other.keys])
-        y, groups = np.concatenate([self.y, other.y]), None
         if (self.groups is None) != (other.groups is None):
             raise InvalidInputError(
                 "Either all rows have groups, or none. Got some without. Pass groups in every "
                 "chunk and in every call of partial_fit, or in none."
             )
-        if self.groups is not None and other.groups is not None:
-            groups = np.concatenate([self.groups, other.groups])
-        kept = chosen_rows(keys, totals.strata(y), most)
+        whole: dict[str, Any] = {
+            name: None if value is None else np.concatenate([value, vars(other)[name]])
+            for name, value in vars(self).items()
+            if name != "X"
+        }
+        kept = chosen_rows(whole["keys"], totals.strata(whole["y"]), most)
         first, second = kept[kept < len(self)], kept[kept >= len(self)] - len(self)
         if len(second) == 0 and len(first) == len(self):
             return self
         X = stack_rows([take_rows(self.X, first), take_rows(other.X, second)])
         both = np.concatenate([first, second + len(self)])
-        position = np.argsort(keys[both], kind="stable")
-        both = both[position]
-        return RowSample(
-            take_rows(X, position),
-            y[both],
-            np.concatenate([self.weights, other.weights])[both],
-            np.concatenate([self.decays, other.decays])[both],
-            keys[both],
-            np.concatenate([self.involved, other.involved])[both],
-            None if groups is None else groups[both],
-        )
+        position = np.argsort(whole["keys"][both], kind="stable")
+        rows = both[position]
+        taken: dict[str, Any] = {n: None if v is None else v[rows] for n, v in whole.items()}
+        return RowSample(take_rows(X, position), **taken)
 
     def decayed(self, factor: float) -> RowSample:
         """Return the sample with smaller weights, so that new rows are drawn more often."""

@@ -131,7 +131,6 @@ def check_training(
     groups: Any = None,
     *,
     labels: bool = True,
-    keep: bool = True,
     facts: Sequence[ColumnFacts] | None = None,
     **options: Any,
 ) -> TrainingRows:
@@ -151,15 +150,13 @@ def check_training(
         Labels of groups of rows.
     labels : bool, default=True
         Whether y has class labels; labels that only rows of weight 0 have are then recorded.
-    keep : bool, default=True
-        Whether the model keeps the rows, so that they must not share memory with X.
     facts : sequence of ColumnFacts, optional
         Facts about the columns of all rows, if X is a random sample of them.
     **options
         Options of scikit-learn's check of y.
     """
     candidates = estimator._candidates()
-    absent = present = weights = stood = None
+    absent = present = weights = matrices = None
     codes = None if groups is None else group_codes(group_labels(groups, _num_samples(X)))
     if sample_weight is not None:
         check_consistent_length(X, y)
@@ -168,7 +165,7 @@ def check_training(
         if len(counted) < len(values):
             if labels and y is not None and not (options.get("multi_output") and np.ndim(y) > 1):
                 absent = labels_without_weight(y, counted)
-            X, stood = _select_weighted(X, counted, are_precomputed(candidates))
+            X, matrices = _select_weighted(X, counted, input_kinds(candidates)[0])
             y, present = _safe_indexing(y, counted), counted
             codes = None if codes is None else codes[counted]
         weights = SampleWeights.of(values[counted])
@@ -179,8 +176,8 @@ def check_training(
         # scikit-learn converts nullable booleans and integers of pandas to floats.
         known = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
         y = y if known is None else np.asarray(y, dtype=known)
-    found = _check(name, candidates, X, y, keep=keep, facts=facts, **options)
-    reader = replace(found.reader, present=stood)
+    found = _check(name, candidates, X, y, facts=facts, **options)
+    reader = replace(found.reader, present=matrices)
     together = None if codes is None else make_groups(codes)
     return replace(
         found, reader=reader, weights=weights, groups=together, places=present, absent=absent
@@ -229,7 +226,6 @@ def _check(
     X: Any,
     y: Any,
     *,
-    keep: bool,
     facts: Sequence[ColumnFacts] | None,
     **options: Any,
 ) -> TrainingRows:
@@ -261,7 +257,7 @@ def _check(
         reader, X = replace(reader, is_number=is_number, n_matrices=_n_matrices(rows)), rows
         if not kernels[0].precomputed:
             check_range(X, given)
-            X = _copy_if_shared(X, given) if keep else X
+            X = _copy_if_shared(X, given)
     proposes, sources = tables and isinstance(X, np.ndarray), None
     if are_sources(candidates):
         sources = _source_columns(candidates, frame, X, reader.encoder)
@@ -285,6 +281,11 @@ def _source_columns(
         raise InvalidInputError(
             "Sources given by their columns must be dense. Got sparse rows. Convert them by "
             "X.toarray(), or give kernels, such as {'name': RBF().on(columns)}."
+        )
+    if len({_TOGETHER, *map(str, sources)}) <= len(sources):
+        raise InvalidInputError(
+            f"The names of sources must differ, also from {_TOGETHER!r}, which stands for all of "
+            f"them together. Got {list(sources)}."
         )
     frame, found = as_table(frame) if encoder is not None else frame, {}
     frame = frame if hasattr(frame, "shape") else X
@@ -319,21 +320,19 @@ def _copy_if_shared(X: Any, given: Any) -> Any:
         return X  # a Table consists of copies
     if is_sparse(X):
         parts = [(getattr(X, name), getattr(given, name, None)) for name in ("data", "indices")]
-        return X.copy() if any(_may_share(ours, theirs) for ours, theirs in parts) else X
+        return X.copy() if any(np.may_share_memory(*both) for both in parts) else X
     if X.dtype == object:
         # Other objects may be compared by identity, so only mutable containers are copied.
         mutable = (np.ndarray, list, dict, set, bytearray)
         for i, row in enumerate(X):
             X[i] = deepcopy(row) if isinstance(row, mutable) else row
         return X
-    if isinstance(given, (list, tuple, np.ndarray)):
-        return X.copy() if _may_share(X, given) else X
+    if isinstance(given, (list, tuple)):
+        return X
+    if isinstance(given, np.ndarray):
+        return X.copy() if np.may_share_memory(X, given) else X
     # A DataFrame may return a view of its data, and other containers their own memory.
     return X if is_frame(given) and X.base is None else X.copy()
-
-
-def _may_share(ours: Any, theirs: Any) -> bool:
-    return isinstance(theirs, np.ndarray) and np.may_share_memory(ours, theirs)
 
 
 def _n_matrices(X: Any) -> int:
@@ -344,8 +343,10 @@ def _n_matrices(X: Any) -> int:
 # ---- properties of candidate kernels -----------------------------------------------------------
 
 
-def are_precomputed(candidates: Any) -> bool:
-    """Return whether X is a stack of kernel matrices; False for invalid kernels.
+def input_kinds(candidates: Any) -> tuple[bool, bool]:
+    """Return whether X is a stack of kernel matrices, and whether it may be sparse.
+
+    For invalid kernels, they are False and True; the fit raises the error.
 
     Parameters
     ----------
@@ -353,23 +354,10 @@ def are_precomputed(candidates: Any) -> bool:
         The parameter ``kernels`` of an estimator.
     """
     try:
-        return as_kernels(candidates)[0].precomputed
+        kernels = as_kernels(candidates)
+        return kernels[0].precomputed, all(kernel.takes_sparse for kernel in kernels)
     except InvalidInputError:
-        return False
-
-
-def take_sparse(candidates: Any) -> bool:
-    """Return whether X may be sparse; True for invalid kernels.
-
-    Parameters
-    ----------
-    candidates : object
-        The parameter ``kernels`` of an estimator.
-    """
-    try:
-        return all(kernel.takes_sparse for kernel in as_kernels(candidates))
-    except InvalidInputError:
-        return True
+        return False, True
 
 
 def with_class_weight(target: ClassTarget, class_weight: Any) -> ClassTarget:

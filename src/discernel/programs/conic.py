@@ -14,7 +14,7 @@ from discernel.exceptions import missing_extra, unknown_choice
 from discernel.programs.base import ConicModel, Point
 from discernel.programs.simplex import normalize, uniform
 from discernel.programs.solution import Solution, Status, Task
-from discernel.progress.deadline import must_stop_learning, seconds_left
+from discernel.progress.deadline import active_deadline, must_stop_learning
 
 #: Names of the time limit, in seconds, in conic solvers.
 _TIME_LIMITS = {"CLARABEL": "time_limit", "SCS": "time_limit_secs"}
@@ -46,20 +46,17 @@ class _Conic:
 
     def _solve(self, problem: Any) -> bool:
         """Solve a problem and return whether the conic solver reports an optimal solution."""
-        cp = _import_cvxpy()
+        cp, limit, seconds = _import_cvxpy(), {}, active_deadline().to_learn
+        if self.backend in _TIME_LIMITS and seconds < float("inf"):
+            limit = {_TIME_LIMITS[self.backend]: max(seconds, 0.01)}
         with warnings.catch_warnings():
             # CVXPY warns of inaccurate solutions; the status and the certified gap say more.
             warnings.simplefilter("ignore")
             try:
-                problem.solve(solver=self.backend, **self._time_limit())
+                problem.solve(solver=self.backend, **limit)
             except cp.SolverError:
                 return False
         return bool(problem.status == cp.OPTIMAL)
-
-    def _time_limit(self) -> dict[str, float]:
-        """Return the option with the time limit of a conic solver; empty without a deadline."""
-        name, seconds = _TIME_LIMITS.get(self.backend), seconds_left()
-        return {} if name is None or seconds == float("inf") else {name: max(seconds, 0.01)}
 
     def _solution(
         self, program: Any, model: ConicModel, task: Task, *, approximate: bool = False

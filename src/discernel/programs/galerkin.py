@@ -71,9 +71,11 @@ class Galerkin:
         weights = uniform(program.n_weights) if task.init is None else task.init
         best = Solution(weights, np.inf, -np.inf, Status.CONVERGED, 0)
         bound, least_gap, idle, subspace = -np.inf, np.inf, 0, task.subspace
+        basis, n_samples = np.empty((program.bank.n_samples, 0)), program.bank.n_samples
         if subspace is not None:
             weights, bound = _minimum(program, subspace, weights, task.tol)
-        basis = _carried(subspace, program.bank.n_samples)
+            if subspace.basis.shape[1] * _ROWS_A_COLUMN <= n_samples:
+                basis = subspace.basis
         for iteration in range(max_iter + 1):
             # Systems may be inexact for a large gap, and in the first round: bounds are valid
             # anyway.
@@ -113,13 +115,6 @@ def _minimum(
     with blas_threads(subspace.basis.shape[1]):
         model = Newton().solve(program.restricted(subspace), Task(tol, init=init))
     return model.weights, model.bound
-
-
-def _carried(subspace: Subspace | None, n_samples: int) -> FloatArray:
-    """Return the basis that is extended: that of another λ unless it is large, or an empty one."""
-    if subspace is None or subspace.basis.shape[1] * _ROWS_A_COLUMN > n_samples:
-        return np.empty((n_samples, 0))
-    return subspace.basis
 
 
 def _extended(basis: FloatArray, program: Any, point: Any) -> FloatArray:

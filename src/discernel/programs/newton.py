@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
 from discernel.arrays import FloatArray
 from discernel.programs.base import Point, offers
+from discernel.programs.norms import LogPath
 from discernel.programs.simplex import minimize_quadratic, uniform
 from discernel.programs.solution import Solution, Status, Task
 
@@ -70,20 +71,15 @@ class Newton:
             if iteration == max_iter:
                 break
             following = self._step(program, point)
-            if following is None or not self._is_progress(point, following):
+            if following is None:
+                return Solution.at(point, bound, Status.STALLED, iteration)
+            # The gap is of first order in the distance to the optimum, the value of second order.
+            # Steps reduce the gap long after the value stopped decreasing in floating point.
+            decreases = following.value < point.value - _NOISE * abs(point.value)
+            if not (decreases or following.gap < point.gap):
                 return Solution.at(point, bound, Status.STALLED, iteration)
             point = following
         return Solution.at(point, bound, Status.MAX_ITERATIONS, max_iter)
-
-    @staticmethod
-    def _is_progress(point: Point, following: Point) -> bool:
-        """Return whether a step decreased the value or the gap.
-
-        The gap is of first order in the distance to the optimum, the value of second order. Steps
-        still reduce the gap long after the value has stopped decreasing in floating point.
-        """
-        falls = following.value < point.value - _NOISE * abs(point.value)
-        return falls or following.gap < point.gap
 
     @staticmethod
     def _step(program: Any, point: Point) -> Point | None:
@@ -100,24 +96,19 @@ class Newton:
         return None
 
 
-class Path(Protocol):
-    """Weights along a curve from the weights of a point, at step 0."""
-
-    @property
-    def slope(self) -> float:
-        """The derivative of the value by the step, at step 0."""
-
-    @property
-    def least(self) -> float:
-        """The smallest step that is tried."""
-
-    def at(self, step: float) -> FloatArray:
-        """Return the weights after a step of at most 1."""
-
-
 @dataclass(frozen=True, eq=False)
-class _Segment:
-    """The line to the weights that minimize the second-order model over the simplex."""
+class Segment:
+    """The line to the weights that minimize the second-order model over the simplex.
+
+    Attributes
+    ----------
+    least : float
+        The smallest step that is tried.
+    weights, target : ndarray of shape (n_weights,)
+        The weights at step 0 and at step 1.
+    slope : float
+        The derivative of the value by the step, at step 0.
+    """
 
     least: ClassVar[float] = _SMALLEST_STEP
     weights: FloatArray
@@ -125,18 +116,19 @@ class _Segment:
     slope: float
 
     def at(self, step: float) -> FloatArray:
+        """Return the weights after a step of at most 1."""
         if step == 1.0:
             return self.target
         return self.weights + step * (self.target - self.weights)
 
 
-def newton_paths(program: Any, point: Point) -> Iterator[Path]:
+def newton_paths(program: Any, point: Point) -> Iterator[Segment | LogPath]:
     """Yield the paths of a step, best first: those of the program, or a line in the simplex."""
     if offers(program, "paths"):
         yield from program.paths(point)
         return
     weights, target = point.weights, newton_target(point)
-    yield _Segment(weights, target, float(point.gradient @ (target - weights)))
+    yield Segment(weights, target, float(point.gradient @ (target - weights)))
 
 
 def newton_target(point: Point) -> FloatArray:

@@ -44,8 +44,8 @@ from discernel.arrays import (
 from discernel.bank import Bank, Matrices, StoredMatrices, WithIdentity
 from discernel.exceptions import InvalidInputError, check_number
 from discernel.programs.base import ConicModel, ConvexProgram, Criterion, Point, Split
+from discernel.programs.columns import DualBall
 from discernel.programs.norms import LogPath, WeightBall, check_norms
-from discernel.programs.screening import DualBall
 from discernel.programs.simplex import beside_identity, uniform
 from discernel.programs.solution import Subspace
 from discernel.targets import Target

@@ -63,7 +63,10 @@ class SILP:
             bound = max(bound, point.bound)
             solution = Solution.at(best, bound, Status.CONVERGED, iteration)
             task.monitor(iteration, best.value, solution.gap, best.weights)
-            if self._is_done(solution.gap, task.tol, point.value, level):
+            done = solution.gap <= task.tol
+            if self.stopping == "paper":  # Eq. (22)
+                done = level is not None and abs(level - point.value) <= 5e-4 * abs(level)
+            if done:
                 return solution
             slopes.append(point.gradient)
             offsets.append(point.intercept)
@@ -72,11 +75,6 @@ class SILP:
             if iteration < max_iter:
                 point = program.at(weights)
         return Solution.at(best, bound, Status.MAX_ITERATIONS, max_iter)
-
-    def _is_done(self, gap: float, tol: float, value: float, level: float | None) -> bool:
-        if self.stopping == "gap":
-            return gap <= tol
-        return level is not None and abs(level - value) <= 5e-4 * abs(level)  # Eq. (22)
 
 
 def _solve_master(slopes: FloatArray, offsets: FloatArray) -> tuple[FloatArray, float, float]:

@@ -61,6 +61,11 @@ class Deadline:
         """The seconds until the deadline; negative after it."""
         return self.end - self.clock()
 
+    @property
+    def to_learn(self) -> float:
+        """The seconds left for learning weights."""
+        return self.end - self.clock() - self.reserve
+
 
 #: The deadline without a time limit.
 NO_DEADLINE = Deadline(np.inf)
@@ -95,17 +100,12 @@ def check_deadline(operations: float = 0.0) -> None:
         raise OutOfTimeError("There is no time left for this stage of the fit.")
 
 
-def seconds_left() -> float:
-    """Return the seconds left for learning weights; infinite without a deadline."""
-    deadline = _ACTIVE.get()
-    return deadline.left - deadline.reserve
-
-
 def is_late() -> bool:
     """Whether the time for learning weights is over; if so, record it in the deadline."""
-    if seconds_left() > 0:
+    deadline = _ACTIVE.get()
+    if deadline.to_learn > 0:
         return False
-    _ACTIVE.get().cut.set()
+    deadline.cut.set()
     return True
 
 

@@ -167,19 +167,14 @@ def _solve_squared(
     shares = shift * np.linalg.norm(before, axis=0) / np.linalg.norm(right, axis=0)
     here = double(before)
     total = before + 2.0 * _RATIO * here
-    for term in range(2, _n_terms(float(shares.min()), error) + 1):
+    digits = math.log(error * max(float(shares.min()), 1e-16)) / math.log(-_RATIO)
+    for term in range(2, min(math.ceil(digits), _MOST_TERMS) + 1):
         before, here = here, 2.0 * double(here) - before
         total += 2.0 * _RATIO**term * here
     half = total / np.sqrt(2.0)  # (I + T²)⁻¹M⁻¹B
     solved = 2.0 * system.solve(half)
     # KZ = MZ − sZ, and MZ is known, so no product with K is needed.
     return solved, 2.0 * half - shift * solved
-
-
-def _n_terms(share: float, error: float) -> int:
-    """Return the number of terms of the series for a given share s‖M⁻¹d‖/‖d‖."""
-    digits = math.log(error * max(share, 1e-16)) / math.log(-_RATIO)
-    return min(math.ceil(digits), _MOST_TERMS)
 
 
 def minimize_weights(

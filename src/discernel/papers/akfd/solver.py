@@ -271,7 +271,6 @@ def choose_nu(
     *,
     tol: float = 1e-2,
     max_iter: int = 100,
-    warm_start: bool = False,
     sample_weights: SampleWeights | None = None,
 ) -> tuple[float, dict[float, float]]:
     """Choose ν by the accuracy of the score (21) in stratified cross-validation, as [Fung04]_.
@@ -290,9 +289,6 @@ def choose_nu(
         Determines the folds.
     tol, max_iter : float, int
         Tolerance and limit of iterations, as in `alternate`.
-    warm_start : bool, default=False
-        Whether each ν starts from the weights of the previous ν in the same fold, and not from
-        `start_weights`.
     sample_weights : SampleWeights, optional
         Sample weights, for fits and accuracies.
 
@@ -306,9 +302,9 @@ def choose_nu(
     Notes
     -----
     The result of the alternation depends on its start, mostly for large ν, for which the first
-    discriminant fits perfectly and the weights do not change. Warm starts save a third of the
-    iterations, but then the scored classifier differs from the fitted one: on ionosphere this cost
-    2 points of accuracy, over six partitions.
+    discriminant fits perfectly and the weights do not change. Starts from the weights of the
+    previous ν would save a third of the iterations, but then the scored classifier would differ
+    from the fitted one: on ionosphere this cost 2 points of accuracy, over six partitions.
     """
     target = ClassTarget.from_labels(y, sample_weights)
     values = sorted(check_number("nu of A-KFD", nu, positive=True) for nu in nus)
@@ -328,11 +324,11 @@ def choose_nu(
             continue
         block, cross = _block(stack, train, train), _block(stack, test, train)
         d, weights = one_against_rest(part), part.sample_weights
-        path = _alternate_along(block, d, values, tol, max_iter, warm_start, weights)
+        path = _alternate_along(block, d, values, tol, max_iter, weights)
         for position, found in enumerate(path):
             right = part.classes[decide(found.scores(cross))] == target.classes[target.codes[test]]
             hits[position] += target.row_weights.values[test] @ right
-    shares = np.minimum(hits / target.total, 1.0)  # sums of weights are rounded
+    shares = np.minimum(hits / target.row_weights.total, 1.0)  # sums of weights are rounded
     accuracies = dict(zip(values, shares.tolist(), strict=True))
     return max(values, key=lambda nu: accuracies[nu]), accuracies  # the first of equals
 
@@ -348,24 +344,18 @@ def _alternate_along(
     nus: Sequence[float],
     tol: float,
     max_iter: int,
-    warm_start: bool,
-    sample_weights: SampleWeights | None = None,
+    sample_weights: SampleWeights | None,
 ) -> Iterator[Alternation]:
     """Yield the results of the alternation for increasing ν, until rounding errors prevail."""
     kernels = StoredMatrices(grams, sample_weights=sample_weights)
-    weights = first = start_weights(grams, sample_weights)
+    weights = start_weights(grams, sample_weights)
     for position, nu in enumerate(nus):
         try:
-            found = _alternate(kernels, d, nu, weights, tol, max_iter, None)
+            yield _alternate(kernels, d, nu, weights, tol, max_iter, None)
         except NumericalError:
             if position == 0:
                 raise
             return  # 1/√ν is below the rounding errors of the kernels, also for all larger ν
-        yield found
-        if warm_start and found.weights.any():
-            # For small ν the weights shrink towards 0, which the alternation can hardly leave.
-            # Keep their direction, with the length of the paper's start.
-            weights = found.weights * (first.sum() / found.weights.sum())
 
 
 #: The default ν on the normalized kernels of a bank, relative to `critical_nu`. On nine data sets

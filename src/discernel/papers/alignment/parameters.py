@@ -291,22 +291,17 @@ class _Search:
         self.point = np.array([coordinate.origin for coordinate in self.coordinates])
         bounds = np.array([c.bounds for c in self.coordinates]).reshape(-1, 2)
         self.lower, self.upper = bounds.T
-        self.grams = self._first_grams()
+        self.grams = np.empty((len(kernels), len(columns), len(columns)))
+        for position in range(len(kernels)):
+            self.grams[position] = self._gram(position, self.point)
+        names, trusted = kernel_names(kernels), [kernel.trusted for kernel in kernels]
+        if centered:
+            DenseBank(self.grams, names, trusted=trusted)  # warns of constant kernels
+        else:
+            check_grams(self.grams, names, trusted)
         self.traces = np.array([self._trace(gram) for gram in self.grams])
         self.weights, self.value = np.zeros(len(kernels)), -np.inf
         self._reweigh()
-
-    def _first_grams(self) -> FloatArray:
-        size = len(self.columns)
-        grams = np.empty((len(self.kernels), size, size))
-        for position in range(len(self.kernels)):
-            grams[position] = self._gram(position, self.point)
-        names, trusted = kernel_names(self.kernels), [k.trusted for k in self.kernels]
-        if self.centered:
-            DenseBank(grams, names, trusted=trusted)  # warns of constant kernels
-        else:
-            check_grams(grams, names, trusted)
-        return grams
 
     def run(
         self, method: Literal["gradient", "newton"], step: float, tol: float, max_iter: int
@@ -454,7 +449,10 @@ class _Search:
             if not higher > value:
                 break
             point, value, step = further, higher, 2.0 * step
-        self._move(point, value)
+        for position in self._moved(point):
+            self.grams[position] = self._gram(position, point)
+            self.traces[position] = self._trace(self.grams[position])
+        self.point, self.value = point, value
         return step
 
     def _trial(self, direction: FloatArray, step: float) -> tuple[FloatArray, float]:
@@ -470,12 +468,6 @@ class _Search:
 
     def _moved(self, point: FloatArray) -> set[int]:
         return {self.coordinates[index].kernel for index in np.flatnonzero(point != self.point)}
-
-    def _move(self, point: FloatArray, value: float) -> None:
-        for position in self._moved(point):
-            self.grams[position] = self._gram(position, point)
-            self.traces[position] = self._trace(self.grams[position])
-        self.point, self.value = point, value
 
     def _reweigh(self) -> None:
         """Set the greedy weights, or those of Eq. (6) on the kernels with positive weight.

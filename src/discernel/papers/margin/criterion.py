@@ -24,16 +24,16 @@ sides: r replaces the ones, and Br replaces B.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 
-from discernel.arrays import FloatArray, matmul
-from discernel.bank import Bank, Normalization
+from discernel.arrays import FloatArray
+from discernel.bank import Bank, Matrices, Normalization, StoredMatrices
 from discernel.exceptions import check_number, unknown_choice
-from discernel.papers.margin.program import MarginPoint, MarginProgram
-from discernel.papers.margin.solver import maximize
+from discernel.papers.margin.solver import Machine, MarginPoint, maximize
 from discernel.programs.base import ConicModel, ConvexProgram, Criterion, Split
 from discernel.programs.rkda import square_root
 from discernel.programs.simplex import beside_identity
@@ -41,10 +41,12 @@ from discernel.targets import ClassTarget, Target
 
 MarginKind = Literal["SM1", "SM2", "SM2_C"]
 
+#: Avoids 0/0 if all α are 0.
+_TINY = 1e-300
 _KINDS: tuple[MarginKind, ...] = ("SM1", "SM2", "SM2_C")
 
 
-class SoftMargin(MarginProgram, ConvexProgram):
+class SoftMargin(ConvexProgram):
     """Minimize the value of a support vector machine over the weights, [Lanckriet04]_.
 
     Parameters
@@ -58,9 +60,22 @@ class SoftMargin(MarginProgram, ConvexProgram):
         identity, which has trace n_samples too, is the first of the kernels.
     C : float
         The cost of slacks; ``"SM2_C"`` does not use it.
+
+    Attributes
+    ----------
+    signs : ndarray of shape (n_samples,)
+        y, 1 on the second class and −1 on the first.
+    roots : ndarray of shape (n_samples,)
+        r, the square roots of the sample weights; ones without weights.
+    limit : float
+        B, the largest α allowed.
+    ridge : float
+        ρ.
+    identity_first : bool
+        Whether the first kernel is I.
     """
 
-    def __init__(self, bank: Bank, target: ClassTarget, kind: MarginKind, C: float) -> None:
+    def __init__(self, bank: Matrices, target: ClassTarget, kind: MarginKind, C: float) -> None:
         self.bank = bank
         self.signs, self.roots = target.signs, target.row_weights.roots
         self.limit = C if kind == "SM1" else np.inf
@@ -72,10 +87,19 @@ class SoftMargin(MarginProgram, ConvexProgram):
         return self.bank.n_kernels + self.identity_first
 
     def at(self, weights: FloatArray) -> MarginPoint:
-        machine = maximize(FixedWeights(self, weights))
+        machine = maximize(self.fixed(weights))
         return MarginPoint(self, weights, machine, self.products(machine.beta))
 
+    def fixed(self, weights: FloatArray) -> Self:
+        """Return the program with K(w) as its only kernel: a single support vector machine."""
+        single = copy(self)
+        single.ridge, weights = self.split_ridge(weights)
+        single.bank = StoredMatrices(self.bank.combined(weights)[None])
+        single.identity_first = False
+        return single
+
     def matrix(self, weights: FloatArray) -> FloatArray:
+        """Return K(w) as a new matrix, without ρI."""
         if not self.identity_first:
             return self.bank.combined(weights)
         matrix = self.bank.combined(weights[1:])
@@ -83,8 +107,62 @@ class SoftMargin(MarginProgram, ConvexProgram):
         return matrix
 
     def products(self, beta: FloatArray) -> FloatArray:
+        """Return every K_iβ, of shape (n_weights, n_samples)."""
         products = self.bank.products(beta[:, None])[:, :, 0]
         return np.vstack([beta, products]) if self.identity_first else products
+
+    def feasible(self, beta: FloatArray) -> FloatArray:
+        """Return β clipped to 0 ≤ α ≤ B, and scaled down on one class so that it sums to 0."""
+        alpha = np.clip(self.signs * beta, 0.0, self.limit * self.roots)
+        second, counted = self.signs > 0, self.roots * alpha
+        sums = np.where(second, counted[second].sum(), counted[~second].sum())
+        return np.asarray(self.signs * alpha * (sums.min() / np.maximum(sums, _TINY)))
+
+    def linear_part(self, beta: FloatArray) -> float:
+        """Return 2αᵀ1 − ρ‖α‖², the part of the maximum that does not depend on the weights."""
+        return 2.0 * float((self.signs * self.roots) @ beta) - self.ridge * float(beta @ beta)
+
+    def lower_bound(self, beta: FloatArray) -> float:
+        """Return a lower bound of the value for all weights, from any β, which is made feasible."""
+        beta = self.feasible(beta)
+        return self.linear_part(beta) - float((self.products(beta) @ beta).max())
+
+    def upper_bound(self, weights: FloatArray, machine: Machine, products: FloatArray) -> float:
+        """Return the primal value of a machine, an upper bound of f(w).
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_weights,)
+            w.
+        machine : Machine
+            Any β and threshold.
+        products : ndarray of shape (n_weights, n_samples)
+            Every K_iβ.
+
+        Notes
+        -----
+        ρI is an additional kernel, whose features are the slacks. If slacks are very expensive, a
+        machine without slacks is better: the same machine, scaled up to a margin of 1.
+        """
+        beta, threshold = machine
+        ridge, weights = self.split_ridge(weights)
+        scores = weights @ products[-len(weights) :]
+        norm = float(scores @ beta)
+        constant = threshold * self.roots
+        slacks = np.maximum(0.0, self.roots - self.signs * (scores + constant))
+        if np.isfinite(self.limit):
+            soft = norm + 2.0 * self.limit * float((self.roots * slacks).sum())
+        else:
+            soft = norm + float(slacks @ slacks) / ridge if ridge > 0 else np.inf
+        margin = float(np.min(self.signs * (scores + ridge * beta + constant) / self.roots))
+        hard = (norm + ridge * float(beta @ beta)) / margin / margin if margin > 0 else np.inf
+        return min(soft, hard)
+
+    def split_ridge(self, weights: FloatArray) -> tuple[float, FloatArray]:
+        """Return ρ plus the weight of the identity, and the weights of the other kernels."""
+        if self.identity_first:
+            return self.ridge + float(weights[0]), weights[1:]
+        return self.ridge, weights
 
     def split(self, weights: FloatArray) -> Split:
         """Return the kernel weights, which sum to 1, and the learned C for these weights.
@@ -129,34 +207,6 @@ class SoftMargin(MarginProgram, ConvexProgram):
             return -np.inf if alpha.value is None else self.lower_bound(self.signs * alpha.value)
 
         return ConicModel(cp.Problem(cp.Maximize(value), limits + others), weights, bound)
-
-
-class FixedWeights(MarginProgram):
-    """A single support vector machine: the program with K(w) as its only kernel.
-
-    Parameters
-    ----------
-    criterion : SoftMargin
-        The program with several kernels.
-    weights : ndarray of shape (n_weights,)
-        w.
-    """
-
-    def __init__(self, criterion: SoftMargin, weights: FloatArray) -> None:
-        self.signs, self.roots = criterion.signs, criterion.roots
-        self.limit = criterion.limit
-        self.ridge, weights = criterion.split_ridge(weights)
-        self._kernel = criterion.bank.combined(weights)
-
-    @property
-    def n_weights(self) -> int:
-        return 1
-
-    def matrix(self, weights: FloatArray) -> FloatArray:
-        return np.asarray(weights[0] * self._kernel)
-
-    def products(self, beta: FloatArray) -> FloatArray:
-        return matmul(self._kernel, beta[:, None]).T
 
 
 @dataclass(frozen=True)

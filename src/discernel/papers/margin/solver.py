@@ -12,15 +12,18 @@ weights and machine together, while a cutting-plane method needs a new machine f
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from discernel.arrays import Cholesky, FloatArray, matmul
-from discernel.papers.margin.program import Machine, MarginPoint, MarginProgram
-from discernel.programs.base import relative_gap
+from discernel.programs.base import Point, relative_gap
 from discernel.programs.simplex import normalize, uniform
 from discernel.programs.solution import Monitor, Solution, Status, Task, silent
+
+if TYPE_CHECKING:
+    from discernel.papers.margin.criterion import SoftMargin
 
 #: The largest fraction of the distance to the boundary that a step may take.
 _FRACTION = 0.995
@@ -31,9 +34,56 @@ _SMALLEST_STEP = 1e-8
 _PATIENCE, _NEAR = 5, 0.1
 #: The relative gap of the machine at fixed weights, if floating point allows it.
 _INNER_TOL = 1e-11
+#: Avoids 0/0 if all α are 0.
 _TINY = 1e-300
 #: Lower limit of the numbers added to the diagonal of kernels of trace n_samples.
 _FLOOR = 1e-12
+
+
+class Machine(NamedTuple):
+    """A support vector machine on the training set, exact or approximate.
+
+    Attributes
+    ----------
+    beta : ndarray of shape (n_samples,)
+        β = diag(y)α.
+    threshold : float
+        b.
+    """
+
+    beta: FloatArray
+    threshold: float
+
+
+class MarginPoint(Point):
+    """A program at some weights, bounded from both sides by a support vector machine.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_weights,)
+    value : float
+        The primal value of the machine, an upper bound of f(w).
+    """
+
+    def __init__(
+        self, program: SoftMargin, weights: FloatArray, machine: Machine, products: FloatArray
+    ) -> None:
+        self.weights = weights
+        self.value = program.upper_bound(weights, machine, products)
+        self._intercept = program.linear_part(machine.beta)
+        self._energies = products @ machine.beta  # βᵀK_iβ
+
+    @cached_property
+    def gradient(self) -> FloatArray:
+        return -self._energies
+
+    @property
+    def intercept(self) -> float:
+        return self._intercept  # not from the value, which is an upper bound of f(w)
+
+    @cached_property
+    def bound(self) -> float:
+        return self._intercept - float(self._energies.max())
 
 
 @dataclass(frozen=True)
@@ -74,7 +124,7 @@ class InteriorPoint:
         return Solution(point.weights, point.value, best.point.bound, status, n_iter)
 
 
-def maximize(program: MarginProgram) -> Machine:
+def maximize(program: SoftMargin) -> Machine:
     """Return the support vector machine of a program with one kernel, to high accuracy."""
     return _solve(program, _INNER_TOL, 200, silent)[0].machine
 
@@ -87,7 +137,7 @@ class _Iterate:
     """
 
     def __init__(
-        self, program: MarginProgram, x: FloatArray, u: FloatArray, threshold: float, level: float
+        self, program: SoftMargin, x: FloatArray, u: FloatArray, threshold: float, level: float
     ) -> None:
         self.program, self.x, self.u = program, x, u
         self.threshold, self.level = threshold, level
@@ -105,7 +155,7 @@ class _Iterate:
         self.point = MarginPoint(program, weights, self.machine, self.products)
 
     @classmethod
-    def start(cls, program: MarginProgram) -> _Iterate:
+    def start(cls, program: SoftMargin) -> _Iterate:
         """Return the initial iterate, with equal weights and equal α in each class."""
         signs, weights = program.signs, uniform(program.n_weights)
         second, roots = signs > 0, program.roots
@@ -246,13 +296,16 @@ def _advance(at: _Iterate) -> _Iterate | None:
 
 
 def _solve(
-    program: MarginProgram, tol: float, max_iter: int, monitor: Monitor
+    program: SoftMargin, tol: float, max_iter: int, monitor: Monitor
 ) -> tuple[_Iterate, Status, int]:
     """Return the iterate with the smallest certified gap, the status, and the number of steps."""
     best = at = _Iterate.start(program)
     idle = 0
     for iteration in range(max_iter + 1):
-        better = _is_better(at.point, best.point)
+        here, there = at.point, best.point
+        better = here.gap < there.gap
+        if not np.isfinite(there.value):  # and so its gap
+            better = bool(np.isfinite(here.value)) or here.bound > there.bound
         if better:
             best = at
         monitor(iteration, best.point.value, best.point.gap, best.point.weights)
@@ -264,13 +317,6 @@ def _solve(
             return best, Status.STALLED, iteration
         at = following
     return best, Status.MAX_ITERATIONS, max_iter
-
-
-def _is_better(point: MarginPoint, other: MarginPoint) -> bool:
-    """Return whether a point has a smaller gap or, without a finite gap, a larger bound."""
-    if np.isfinite(other.value):
-        return point.gap < other.gap
-    return bool(np.isfinite(point.value)) or point.bound > other.bound
 
 
 def _pruned(at: _Iterate, tol: float) -> MarginPoint:

@@ -94,7 +94,7 @@ def left_out_scatter(vectors: FloatArray, target: ClassTarget) -> Scatter:
     target : ClassTarget
         The classes of these rows.
     """
-    n, sizes = target.total, target.sizes[target.codes][:, None]
+    n, sizes = target.row_weights.total, target.sizes[target.codes][:, None]
     taken = target.row_weights.values[:, None]
     from_mean = (vectors - taken.T @ vectors / n) ** 2
     from_class = (vectors - target.means(vectors)[target.codes]) ** 2

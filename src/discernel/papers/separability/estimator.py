@@ -292,7 +292,7 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelEstimator):
     ) -> tuple[Kernel, str, tuple[Trial, ...], ReweighedSpectrum, FloatArray]:
         """Return the selected kernel, its name, all trials, its spectrum and its matrix."""
         grams, names = training.grams()
-        choice = choose_reweighing(
+        found, position, trials = choose_reweighing(
             grams,
             labels,
             method=self.method,
@@ -302,10 +302,9 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelEstimator):
             n_neighbors=self.n_neighbors,
             include_plain=self.include_plain,
         )
-        found, position = choice.spectrum, choice.kernel
         matrix = grams[position] if found.method == "plain" else found.matrix
         chosen = training.reader.kernels[position]
-        return chosen, names[position], choice.trials, found, matrix
+        return chosen, names[position], trials, found, matrix
 
     def _check_partial(
         self, X: Any, y: Any, sample_weight: Any

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -94,32 +94,19 @@ class Dinkelbach:
 
     def solve(self, program: Any, task: Task) -> Solution:
         p = program.n_weights
-        found = dinkelbach(program.scatter, np.full(p, program.cap / p), 1.0)
-        ratios = [float(value) for value in found.ratios]
+        weights, found = dinkelbach(program.scatter, np.full(p, program.cap / p), 1.0)
+        ratios = [float(value) for value in found]
         for iteration, value in enumerate(ratios):
-            task.monitor(iteration, value, None, found.weights)
-        return Solution(found.weights, ratios[-1], -np.inf, Status.CONVERGED, len(ratios))
+            task.monitor(iteration, value, None, weights)
+        return Solution(weights, ratios[-1], -np.inf, Status.CONVERGED, len(ratios))
 
 
 # ---- fractional programming ------------------------------------------------------------------
 
 
-class Fractional(NamedTuple):
-    """The result of `dinkelbach`.
-
-    Attributes
-    ----------
-    weights : ndarray of shape (..., n_kernels)
-        w.
-    ratios : tuple of float or of ndarray
-        tr S_b / tr S_w at the start and after each step, never decreasing.
-    """
-
-    weights: FloatArray
-    ratios: tuple[Any, ...]
-
-
-def dinkelbach(scatter: Scatter, caps: FloatArray, total: float | FloatArray) -> Fractional:
+def dinkelbach(
+    scatter: Scatter, caps: FloatArray, total: float | FloatArray
+) -> tuple[FloatArray, list[FloatArray]]:
     """Maximize Σ w_r f_r / Σ w_r g_r over 0 ≤ w ≤ caps, Σ w = total, exactly ([Dinkelbach67]_).
 
     Each step computes the weights with the largest Σ w_r (f_r − q g_r), where q is the current
@@ -136,8 +123,10 @@ def dinkelbach(scatter: Scatter, caps: FloatArray, total: float | FloatArray) ->
 
     Returns
     -------
-    Fractional
-        Weights, and the ratios of all steps.
+    weights : ndarray of shape (..., n_kernels)
+        w.
+    ratios : list of ndarray of shape (...)
+        tr S_b / tr S_w at the start and after each step, never decreasing.
 
     Notes
     -----
@@ -155,7 +144,7 @@ def dinkelbach(scatter: Scatter, caps: FloatArray, total: float | FloatArray) ->
         reached = ratio(scatter, trial)
         better = reached > value
         if not better.any():
-            return Fractional(weights, tuple(ratios))
+            return weights, ratios
         weights = np.where(better[..., None], trial, weights)
         value = np.where(better, reached, value)
         ratios.append(value)

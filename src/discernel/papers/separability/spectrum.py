@@ -360,9 +360,10 @@ def reweigh(
     elif number is not None:
         mu = closed_form(scatter, number, float(np.sqrt(values).sum()))
     else:
-        columns = alignment_columns(labels.target)
-        roots = labels.target.row_weights.roots[:, None]
-        aligned = spectrum.pooled(spectral_alignment(roots * known, columns))
+        target, roots = labels.target, labels.target.row_weights.roots
+        # ±1 for two classes, as published, and the class scores for more.
+        columns = (target.signs * roots)[:, None] if target.n_classes == 2 else target.scores
+        aligned = spectrum.pooled(spectral_alignment(roots[:, None] * known, columns))
         mu = np.sqrt(spectral_weights(method, spectrum, scatter, aligned, alpha, cap))
     if method == "dinkelbach":
         maximal = True
@@ -386,16 +387,9 @@ def spectral_weights(
         # By eigenspaces, because a knapsack would fill one eigenvector after the other.
         spaces = Scatter(*(numbers[..., spectrum.starts] for numbers in scatter))
         seen = np.add.reduceat(spectrum.values, spectrum.starts) * is_visible(spaces)
-        found = dinkelbach(spaces, cap * seen, seen.sum(axis=-1, keepdims=True)).weights
+        found, _ = dinkelbach(spaces, cap * seen, seen.sum(axis=-1, keepdims=True))
         return spectrum.spread(found)
     return aligned * quotient(spectrum.values.sum(), aligned.sum(axis=-1, keepdims=True))
-
-
-def alignment_columns(target: ClassTarget) -> FloatArray:
-    """Return ±1 for two classes, as published, and the class scores for more."""
-    if target.n_classes != 2:
-        return target.scores
-    return np.asarray(target.signs * target.row_weights.roots)[:, None]
 
 
 def left_out_alignment(known: FloatArray, target: ClassTarget, between: FloatArray) -> FloatArray:

@@ -152,12 +152,12 @@ def choose_reweighing(
         return Choice(found, 0, ())
 
     spectra = [GramSpectrum.of(K, labels.weights) for K in grams]
-    trials = [
-        trial
-        for position, spectrum in enumerate(spectra)
-        for part, size in _distinct_parts(spectrum, shares)
-        for trial in _try(position, part, size, labels, method, alphas, cap, n_neighbors)
-    ]
+    trials = []
+    for position, spectrum in enumerate(spectra):
+        # Several shares may keep the same eigenvectors.
+        parts = {len(part.values): (part, s) for s in shares for part in [spectrum.leading(s)]}
+        for part, size in parts.values():
+            trials += _try(position, part, size, labels, method, alphas, cap, n_neighbors)
     best = max(trials, key=lambda trial: trial.rank)
     if include_plain:
         plain = [_try_plain(i, K, labels, n_neighbors) for i, K in enumerate(grams)]
@@ -168,14 +168,6 @@ def choose_reweighing(
     found = reweigh(part, labels, best.method, best.alpha or ALPHA, cap, best.share)
     others = (trial for trial in trials if trial is not best)
     return Choice(found, best.kernel, (best, *others))
-
-
-def _distinct_parts(
-    spectrum: GramSpectrum, shares: Sequence[float]
-) -> list[tuple[GramSpectrum, float]]:
-    """Return the distinct leading parts of a spectrum, with their shares."""
-    parts = {len(part.values): (part, s) for s in shares for part in [spectrum.leading(s)]}
-    return list(parts.values())
 
 
 def _try(
