@@ -90,6 +90,11 @@ class Target(ABC):
         """The size of the class of each sample; 1 for targets without classes."""
         return np.ones(self.n_samples)
 
+    @property
+    def n_left_out_groups(self) -> int | None:
+        """The number of groups of `left_out_groups`; None if each row is left out alone."""
+        return None if self.groups is None else len(self.groups)
+
     def left_out_groups(self, keys: FloatArray) -> Groups | None:
         """Return the groups in which rows are left out to score them; None: each row alone.
 
@@ -235,6 +240,13 @@ class ClassTarget(Target):
         ]
         return np.sort(np.concatenate(chosen))
 
+    @property
+    def n_left_out_groups(self) -> int | None:
+        if self.groups is not None or self.n_samples > _MOST_IN_GROUPS or self.n_classes < 2:
+            return super().n_left_out_groups
+        smallest = self.counts[self.counts > 0].min()
+        return int(min(np.clip(smallest, *_GROUPS), self.counts.max()))
+
     def left_out_groups(self, keys: FloatArray) -> Groups | None:
         """Return the given groups or, of few rows, groups with the same share of every class.
 
@@ -243,9 +255,9 @@ class ClassTarget(Target):
         A group has one row in 20 of each class, or one row of the smallest class. With many rows
         the moves are small, and each row is left out alone.
         """
-        if self.groups is not None or self.n_samples > _MOST_IN_GROUPS or self.n_classes < 2:
+        n_groups = self.n_left_out_groups
+        if self.groups is not None or n_groups is None:
             return self.groups
-        n_groups = int(np.clip(self.counts[self.counts > 0].min(), *_GROUPS))
         groups = np.empty(self.n_samples, dtype=np.intp)
         for code in range(self.n_classes):
             rows = np.flatnonzero(self.codes == code)

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray
-from discernel.arrays.groups import Groups
 from discernel.arrays.sample_weights import row_weights
 from discernel.criteria import LeastSquares
 from discernel.discriminant.gaussian import (
@@ -28,7 +27,7 @@ from discernel.discriminant.links import (
     logistic_link,
     mixture_weights,
 )
-from discernel.targets import ClassTarget, deal_folds
+from discernel.targets import ClassTarget, Target, deal_folds
 
 #: Where class means and covariance come from. ``"loo"``: leave-one-out predictions.
 #: ``"training"``: the fit itself, as in the papers.
@@ -85,23 +84,24 @@ class HeldOutScores:
         return left_out[rows], target.part(rows)
 
 
-def left_out_words(groups: Groups | None, learned: str | None = None) -> str:
-    """Return a description of leave-one-out predictions, of rows or groups.
+def left_out_words(target: Target, n_held: int | None = None, learned: str | None = None) -> str:
+    """Return a description of predictions of rows that are left out in turn.
 
     Parameters
     ----------
-    groups : Groups or None
-        The groups of the rows; None if each row is left out alone.
+    target : Target
+        The target of the rows.
+    n_held : int, optional
+        The number of given groups that are predicted, if not all.
     learned : str, optional
         What was not learned from these rows, such as "metric".
     """
-    if groups is None:
-        what = "leave-one-out"
-        return (
-            what if learned is None else f"{what} on rows that the {learned} was not learned from"
-        )
-    what = f"leave-one-group-out, {len(groups):,} groups"
-    return what if learned is None else f"{what} that the {learned} was not learned from"
+    if target.groups is not None:
+        what = f"leave-one-group-out, {n_held or len(target.groups):,} groups"
+        return what if learned is None else f"{what} that the {learned} was not learned from"
+    n_folds = target.n_left_out_groups
+    what = "leave-one-out" if n_folds is None else f"held out, {n_folds} folds"
+    return what if learned is None else f"{what}, on rows that the {learned} was not learned from"
 
 
 def fit_discriminant(

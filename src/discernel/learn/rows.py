@@ -125,12 +125,12 @@ class Learning:
         phase("scoring held-out rows")
         groups = self.target.groups
         if not relearner.learns:
-            return HeldOutScores(where=left_out_words(groups))
+            return HeldOutScores(where=left_out_words(self.target))
         if proposal is not None and len(proposal.dependent):
             rows = proposal.independent(np.arange(n))
             if len(rows):
-                where = left_out_words(None if groups is None else groups.subset(rows), "metric")
-                return HeldOutScores(rows, where=where)
+                n_held = None if groups is None else len(groups.subset(rows))
+                return HeldOutScores(rows, where=left_out_words(self.target, n_held, "metric"))
         # With the kernels or the criterion of the default, if predictions are made with the kernel
         # matrix of few rows, and if there is time.
         is_default = proposal is not None or self.request.leaves_choice

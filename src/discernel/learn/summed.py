@@ -16,7 +16,7 @@ from discernel.arrays.groups import Groups
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank.sums import FeatureSums, SummedSystem, SumPass
 from discernel.criteria import LeftOutRows
-from discernel.discriminant import HeldOutScores, row_losses
+from discernel.discriminant import HeldOutScores, left_out_words, row_losses
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.features import NystromMap
 from discernel.learn.labels import Positions
@@ -260,13 +260,13 @@ class StreamedFit:
     def _held_out(self, counted: Positions) -> HeldOutScores:
         """Return the rows that are held out, with a description of how they are predicted."""
         sample, n_folds = self.state.survey.drawn, len(self.without)
-        how = f"held out, {n_folds} folds of groups," if n_folds else "leave-one-out"
+        how = f"held out, {n_folds} folds of groups" if n_folds else left_out_words(self.target)
         if sample.involved.any():
-            where = f"{how} on a random sample of rows that the kernel was not learned from"
+            where = f"{how}, on a random sample of rows that the kernel was not learned from"
             return HeldOutScores(counted, where=where)
         if n_folds or len(self.rows) < self.state.survey.n_rows:
-            return HeldOutScores(where=f"{how} on a random sample of rows")
-        return HeldOutScores()
+            return HeldOutScores(where=f"{how}, on a random sample of rows")
+        return HeldOutScores(where=how)
 
     def _predictions(self) -> Callable[[float], tuple[FloatArray, FloatArray]]:
         """Return a function of λ that returns fitted and left-out predictions for the rows.
