@@ -212,7 +212,7 @@ def test_given_kernels_are_learned_without_the_rows_that_say_what_to_expect(wine
     clf = MultipleKernelDiscriminant([RBF(width=2.0), Linear()]).fit(X, y)
     assert clf.expected_.where == "held out, 5 folds"
     given = MultipleKernelDiscriminant(Linear(), regularization=0.1).fit(X, y)
-    assert given.expected_.where == "leave-one-out"
+    assert given.expected_.where == "held out, 15 folds"
     assert clf.expected_.n_rows == 70
     assert clf.expected_.low < clf.expected_.accuracy < clf.expected_.high
     assert MultipleKernelDiscriminant(Linear(), statistics="training").fit(X, y).expected_ is None
