@@ -141,6 +141,11 @@ def test_small_numbers_are_shown_with_their_digits():
     assert [line.cells[1] for line in row.blocks(1)[1].rows][2] == "−0.000000500"
 
 
+def test_a_baseline_that_is_no_row_is_named():
+    row = RowExplanation("r", "a", 0.5, {"left": 1.0}, baseline_is="baseline")
+    assert row.blocks()[1].rows[0].cells == ("baseline", "+0.500")
+
+
 def test_sources_pipelines_and_regression(tmp_path):
     kernels = [k.on(part, name) for part, name in (([0, 1], "left"), ([2, 3], "right"))
                for k in (RBF(), Linear())]  # fmt: skip

@@ -108,30 +108,18 @@ def compare_command(
     are stored: run the same command again to continue after an interruption.
     """
     with one_line_errors(f"Run the same command again to continue from {store}."):
-        written = {"report": report, "json": json, "csv": csv}
-        files = {name: Path(file) for name, file in written.items() if file not in (None, "-")}
-        refuse_same_file(
-            data=file_of(data),
-            store=store,
-            log_of_the_store=f"{store}-wal",
-            index_of_the_store=f"{store}-shm",
-            **files,
-        )
-        for what, path in files.items():
-            check_writable_path(what, path)
+        _check_files(data, store, report=report, json=json, csv=csv)
         # With JSON or CSV on standard output, all other text goes to standard error.
         console = err if "-" in (json, csv) else out
+        planned = {"n_splits": splits, "train_size": train_size, "seed": seed, "methods": method}
         found = compare(
             data_of(data, target, drop, categorical, numeric, rows, task),
-            n_splits=splits,
-            train_size=train_size,
-            seed=seed,
-            methods=method,
             metric=metric,
             store=store,
             n_jobs=jobs,
             progress=not quiet,
             started=lambda rows, notes: None if quiet else show.show_data(console, rows, notes),
+            **planned,
         )
         name, origin = found.dataset.name, origin_of(found, command_line())
         page = write_report(
@@ -148,6 +136,17 @@ def compare_command(
         _write(csv, lambda: comparison_csv(found))
         if not quiet:
             say_where("report", page, err=console is err)
+
+
+def _check_files(data: str, store: Path, **written: str | Path | None) -> None:
+    """Raise an error if two paths are the same file, or if a file cannot be written."""
+    files = {name: Path(file) for name, file in written.items() if file not in (None, "-")}
+    log, index = f"{store}-wal", f"{store}-shm"
+    refuse_same_file(
+        data=file_of(data), store=store, log_of_the_store=log, index_of_the_store=index, **files
+    )
+    for what, path in files.items():
+        check_writable_path(what, path)
 
 
 def _write(where: str | None, text: Callable[[], str]) -> None:

@@ -235,6 +235,7 @@ def row_explanation(found: Mapping[str, Any]) -> RowExplanation:
         similar=similar,
         words=f"Probabilities: {known}.\n" * bool(known) + _score_words(found["score_is"]),
         sources=sources if columns and len(sources) > 1 else {},
+        baseline_is=found["baseline_is"],
     )
 
 

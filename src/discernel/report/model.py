@@ -29,7 +29,7 @@ class RowExplanation:
     predicted : str
         Predicted class or number.
     baseline : float
-        Score of a typical row for the predicted class, or its predicted number.
+        Score of a typical row for the predicted class, or its predicted number; see `baseline_is`.
     contributions : dict of str to float
         Contributions of columns or sources; baseline plus all contributions is the score.
     probability : float or None
@@ -41,6 +41,8 @@ class RowExplanation:
         Explanation, a line per sentence.
     sources : dict of str to float
         Contributions of sources, if columns contribute and there are several sources.
+    baseline_is : str
+        Name of the baseline.
     """
 
     row: str
@@ -51,6 +53,7 @@ class RowExplanation:
     similar: Sequence[tuple[str, str, float, float]] = ()
     words: str = ""
     sources: Mapping[str, float] = field(default_factory=dict)
+    baseline_is: str = "typical row"
 
     @property
     def score(self) -> float:
@@ -96,7 +99,7 @@ class RowExplanation:
         title, header = f"contributions to the score of {self.row}{by}", ("term", "contribution")
         part = Block("contributions", title, "", rows, header, 1, "contribution", f"{{:+{form}}}")
         part = part.shortened(most)
-        first = Row(("typical row", signed(self.baseline, form)))
+        first = Row((self.baseline_is, signed(self.baseline, form)))
         last = Row(("score of the row", signed(self.score, form)), is_highlighted=True)
         return replace(part, rows=(first, *part.rows, last), noun="")
 
