@@ -32,7 +32,7 @@ from discernel.learn.summed import (
     statistics_rows,
     sum_features,
 )
-from discernel.learn.survey import RowSample, Survey, SurveyPass, chosen_rows
+from discernel.learn.survey import RowSample, Survey, SurveyPass, check_cells, chosen_rows
 from discernel.learn.training import TrainingRows, check_training
 from discernel.model import Facts, KeptRows, Model
 from discernel.model.importances import (
@@ -397,7 +397,6 @@ class StreamLearner(ABC):
 
     # ---- more rows ---------------------------------------------------------------------------
 
-    @abstractmethod
     def add_rows(
         self, model: Model | None, X: Any, y: Any, sample_weight: Any, groups: Any, forget: float
     ) -> Model:
@@ -412,6 +411,25 @@ class StreamLearner(ABC):
         forget : float
             Factor for the weights of the rows so far.
         """
+        X = as_table(X)
+        if n_rows(X) == 0:
+            raise InvalidInputError(
+                f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required "
+                "by partial_fit. Skip empty chunks."
+            )
+        if y is None:
+            raise InvalidInputError("partial_fit needs a target per row. Got y=None.")
+        given = ArraySource(X, y, sample_weight, groups).rows
+        check_cells(given, takes_tables=self.run.tables)
+        if model is None or model.stream is None:
+            return self._add_chunk(None, given, forget)
+        with errors_with_origin(given.place):
+            model.reader.check_columns(X)
+        return self._add_chunk(model, given, forget)
+
+    @abstractmethod
+    def _add_chunk(self, model: Model | None, given: Chunk, forget: float) -> Model:
+        """Return the model with the rows of a chunk; None stands for a model without rows."""
 
     def _add_to_sums(
         self,
@@ -462,19 +480,6 @@ def _importances(model: Model, fit: StreamedFit, truth: NDArray[Any]) -> Importa
     rows, own, left_out = X[fit.rows[chosen]], truth[chosen], fit.left_out(chosen)
     shares = column_importances(model.kernel, reader, model.head, rows, fit.coef, left_out, own)
     return Importances(shares)
-
-
-def as_chunk(X: Any, y: Any, sample_weight: Any, groups: Any) -> Chunk:
-    """Return rows in memory as one chunk, or raise a clear error."""
-    X = as_table(X)
-    if n_rows(X) == 0:
-        raise InvalidInputError(
-            f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required by "
-            "partial_fit. Skip empty chunks."
-        )
-    if y is None:
-        raise InvalidInputError("partial_fit needs a target per row. Got y=None.")
-    return ArraySource(X, y, sample_weight, groups).rows
 
 
 def as_table(X: Any) -> Any:

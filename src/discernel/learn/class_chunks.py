@@ -17,14 +17,14 @@ from discernel.discriminant import (
     fit_discriminant,
 )
 from discernel.exceptions import InvalidInputError
-from discernel.learn.chunks import Stream, StreamLearner, as_chunk
+from discernel.learn.chunks import Stream, StreamLearner
 from discernel.learn.labels import ClassTotals, Totals, codes_of, comparable
 from discernel.learn.rows import PRIOR_REQUEST, Learning
 from discernel.learn.summed import StreamedFit
-from discernel.learn.survey import Survey, check_cells
+from discernel.learn.survey import Survey
 from discernel.learn.training import with_class_weight
 from discernel.model import Model
-from discernel.rows.chunks import Chunk, errors_with_origin, stack_rows
+from discernel.rows.chunks import Chunk, stack_rows
 from discernel.rows.reader import RowReader
 from discernel.targets import ClassTarget
 
@@ -84,13 +84,10 @@ class ClassStreamLearner(StreamLearner):
 
     # ---- more rows ---------------------------------------------------------------------------
 
-    def add_rows(
-        self, model: Model | None, X: Any, y: Any, sample_weight: Any, groups: Any, forget: float
-    ) -> Model:
+    def _add_chunk(self, model: Model | None, given: Chunk, forget: float) -> Model:
         """Return the model with more rows; rows that cannot be used yet are kept in it."""
-        model = None if model is None or model.stream is None else model
         stream = Stream() if model is None else model.stream
-        state, given = stream.state, as_chunk(X, y, sample_weight, groups)
+        state = stream.state
         classes = self.classes if model is None else model.classes
         if classes is None:
             if len(np.unique(self.totals.read(np.asarray(given.y)))) == 1:
@@ -98,7 +95,7 @@ class ClassStreamLearner(StreamLearner):
                     "The first rows must be of two classes, or all classes must be named. Got rows "
                     f"of class {np.asarray(given.y)[0]!r}. Call partial_fit(X, y, classes=[...])."
                 )
-            return self.fit_rows(X, y, sample_weight, groups)
+            return self.fit_rows(given.X, given.y, given.weights, given.groups)
         classes = np.unique(np.asarray(classes))
         chunk = self._prepend_waiting(model, given, classes, forget)
         codes = codes_of(np.asarray(chunk.y), classes, "X")
@@ -110,7 +107,7 @@ class ClassStreamLearner(StreamLearner):
         if state is None and np.count_nonzero(ready) < 2:
             copied = chunk.part(np.arange(chunk.n_rows))  # independent of the user's arrays
             name = type(self.estimator).__name__
-            reader = RowReader(name, []).with_columns(X) if model is None else model.reader
+            reader = RowReader(name, []).with_columns(given.X) if model is None else model.reader
             return self._waiting_model(reader, classes, copied)
         now, later = (chunk.part(np.flatnonzero(ready[codes] == each)) for each in (True, False))
         waiting = later if later.n_rows else None
@@ -126,12 +123,7 @@ class ClassStreamLearner(StreamLearner):
         self, model: Model | None, given: Chunk, classes: NDArray[Any], forget: float
     ) -> Chunk:
         """Return waiting rows and new rows as one chunk, or raise a clear error."""
-        check_cells(given, takes_tables=self.run.tables)
-        if model is None:
-            return given
-        with errors_with_origin(given.place):
-            model.reader.check_columns(given.X)
-        waiting: Chunk | None = model.stream.waiting
+        waiting: Chunk | None = None if model is None else model.stream.waiting
         if waiting is None:
             return given
         codes_of(np.asarray(given.y), classes, "X")

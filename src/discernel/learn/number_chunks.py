@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from discernel.discriminant import HeldOutNumbers, HeldOutScores
 from discernel.exceptions import InvalidInputError
-from discernel.learn.chunks import StreamLearner, as_chunk
+from discernel.learn.chunks import StreamLearner
 from discernel.learn.labels import NumberTotals, Totals
 from discernel.learn.rows import Learning
 from discernel.learn.summed import StreamedFit
-from discernel.learn.survey import Survey, check_cells
+from discernel.learn.survey import Survey
 from discernel.model import Model
-from discernel.rows.chunks import errors_with_origin
+from discernel.rows.chunks import Chunk
 from discernel.targets import RegressionTarget
 
 
@@ -74,14 +74,7 @@ class NumberStreamLearner(StreamLearner):
         coef, intercept = fit.coef * units, fit.intercept * units + origin
         return replace(known, head=head, coef=coef, intercept=intercept), fit.truth
 
-    def add_rows(
-        self, model: Model | None, X: Any, y: Any, sample_weight: Any, groups: Any, forget: float
-    ) -> Model:
-        """Return the model with more rows."""
-        given = as_chunk(X, y, sample_weight, groups)
-        if model is None or model.stream is None:
-            return self.fit_rows(X, y, sample_weight, groups)
-        check_cells(given, takes_tables=self.run.tables)
-        with errors_with_origin(given.place):
-            model.reader.check_columns(given.X)
+    def _add_chunk(self, model: Model | None, given: Chunk, forget: float) -> Model:
+        if model is None:
+            return self.fit_rows(given.X, given.y, given.weights, given.groups)
         return self._add_to_sums(model, model.stream.state, given, forget)
