@@ -53,7 +53,7 @@ class CrossFit:
     dtype : type
         The precision. Single is enough to compare.
     memory : CrossFit, optional
-        One of the same sample, kernels and precision that is not needed any more.
+        One of the same sample and kernels that is not needed any more.
     device : Device, optional
         Where matrices are made and solved with, always in double precision; by default here.
     """
@@ -73,23 +73,29 @@ class CrossFit:
         #: The held-out rows.
         self.rows = np.flatnonzero(sample.folds < len(metrics))
 
-        def make(job: tuple[Metric, tuple[Positions, Positions], Any]) -> Ridge:
-            metric, (outside, inside), stack = job
+        n_kernels, n, here = sample.menu.n_kernels, len(sample.rows), device is None
+
+        def make(job: tuple[Metric, tuple[Positions, Positions], FloatArray]) -> Ridge:
+            metric, (outside, inside), numbers = job
             scales, order = metric.of_strength(strength), np.concatenate([outside, inside])
-            rows, n = sample.menu.scaled(sample.rows, scales)[order], len(outside)
+            rows, n_fitted = sample.menu.scaled(sample.rows, scales)[order], len(outside)
             if device is not None:
-                stack = sample.menu.matrices_on_device(rows, n, device)
+                stack = sample.menu.matrices_on_device(rows, n_fitted, device)
             else:
-                shape = sample.menu.n_kernels, len(rows), n
-                stack = np.empty(shape, dtype=dtype) if stack is None else stack
-                stack = sample.menu.matrices(rows, n, stack)
+                own = numbers.view(dtype)[: n_kernels * n * n_fitted]
+                stack = sample.menu.matrices(rows, n_fitted, own.reshape(n_kernels, n, n_fitted))
             return Ridge(stack, sample.scores[order], sample.weights.values[order], device)
 
-        olds = [None] * len(metrics) if memory is None else [fold.stack for fold in memory.folds]
-        #: One fit per fold, which is held out.
-        self.folds: list[Ridge] = each(
-            make, list(zip(metrics, self._divisions, olds, strict=True)), device
+        # Memory is taken once, for double precision: that of the system takes as long to get as
+        # the matrices take.
+        self._numbers: list[FloatArray] = (
+            [np.empty(n_kernels * n * len(outside) * here) for outside, _ in self._divisions]
+            if memory is None
+            else memory._numbers
         )
+        jobs = list(zip(metrics, self._divisions, self._numbers, strict=False))
+        #: One fit per fold, which is held out.
+        self.folds: list[Ridge] = each(make, jobs, device)
         #: All that was tried.
         self.tried: list[Scored] = []
 
