@@ -199,9 +199,9 @@ def _try_likelihood(
 ) -> tuple[CrossFit, list[Metric]] | None:
     """Return fits with a metric by likelihood for each fold, and the metrics.
 
-    None if on the first fold they are not better than the best so far, and with few rows clearly so,
-    if there is no time, if there are several sources, or no two columns or classes to tell apart
-    there.
+    None if on the first fold they are not clearly better than the best so far, learned on few rows
+    and on more, if there is no time, if there are several sources, or no two columns or classes to
+    tell apart there.
     """
     rows = np.flatnonzero(sample.folds == 0)
     truth, target = sample.held_out(rows)
@@ -210,25 +210,25 @@ def _try_likelihood(
         return None
     known, weights = best.candidate, uniform(sample.menu.n_kernels)
 
+    losses, _ = row_losses(best.predicted[rows], truth, target)
+    outside = [rows for rows, _ in sample.divisions()]
+    learn = partial(sample.likelihood_metric, groups=groups, device=device)
+
     def scored(metrics: list[Metric]) -> tuple[CrossFit, Scored]:
         fit = make(metrics, 1.0, memory=memory)
         return fit, fit.best(_BY_LIKELIHOOD, weights, lambdas, known.regularization)
 
-    losses, _ = row_losses(best.predicted[rows], truth, target)
-    shares, together = target.row_weights.shares, target.groups
-    outside = [rows for rows, _ in sample.divisions()]
+    def is_better(first: Metric) -> bool:
+        found, shares = scored([first])[1].losses, target.row_weights.shares
+        return clearly_better(found, losses, shares, target.groups)
+
+    # What is not kept may be in single precision.
     is_part = len(outside[0]) > _MOST_TO_TRY
-    learn = partial(sample.likelihood_metric, groups=groups, device=device)
-    # Single precision is enough for what is not kept.
-    kept = {"most": _MOST_TO_TRY, "dtype": np.float32} if is_part else {}
-    first = learn(outside[0], **kept)
-    found = scored([first])[1].losses
-    if not clearly_better(found, losses, shares, together):
+    if is_part and not is_better(learn(outside[0], most=_MOST_TO_TRY, dtype=np.float32)):
         return None
-    if is_part:  # those of more rows are better; if not here, not clearly in all folds
-        first = learn(outside[0])
-        if float(shares @ (losses - scored([first])[1].losses)) <= 0.0:
-            return None
+    first = learn(outside[0])
+    if must_stop_learning() or not is_better(first):
+        return None
     metrics = [first, *each(learn, outside[1:], device)]
     if must_stop_learning():
         return None  # they may have been cut short
