@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from discernel.arrays import Device, FloatArray, in_threads, n_cores
+from discernel.arrays import Buffers, Device, FloatArray, in_threads, n_cores
 from discernel.arrays.groups import Groups
 from discernel.arrays.sample_weights import effective_number
 from discernel.default.metric import Metric
@@ -73,29 +73,26 @@ class CrossFit:
         #: The held-out rows.
         self.rows = np.flatnonzero(sample.folds < len(metrics))
 
-        n_kernels, n, here = sample.menu.n_kernels, len(sample.rows), device is None
-
-        def make(job: tuple[Metric, tuple[Positions, Positions], FloatArray]) -> Ridge:
-            metric, (outside, inside), numbers = job
+        def make(job: tuple[Metric, tuple[Positions, Positions], Buffers]) -> Ridge:
+            metric, (outside, inside), buffers = job
             scales, order = metric.of_strength(strength), np.concatenate([outside, inside])
-            rows, n_fitted = sample.menu.scaled(sample.rows, scales)[order], len(outside)
+            rows, n = sample.menu.scaled(sample.rows, scales)[order], len(outside)
             if device is not None:
-                stack = sample.menu.matrices_on_device(rows, n_fitted, device)
+                stack = sample.menu.matrices_on_device(rows, n, device)
             else:
-                own = numbers.view(dtype)[: n_kernels * n * n_fitted]
-                stack = sample.menu.matrices(rows, n_fitted, own.reshape(n_kernels, n, n_fitted))
-            return Ridge(stack, sample.scores[order], sample.weights.values[order], device)
+                shape = sample.menu.n_kernels, len(rows), n
+                stack = sample.menu.matrices(rows, n, buffers("stack", shape, dtype))
+            known = sample.scores[order], sample.weights.values[order]
+            return Ridge(stack, *known, device, buffers)
 
-        # Memory is taken once, for double precision: that of the system takes as long to get as
-        # the matrices take.
-        self._numbers: list[FloatArray] = (
-            [np.empty(n_kernels * n * len(outside) * here) for outside, _ in self._divisions]
-            if memory is None
-            else memory._numbers
-        )
-        jobs = list(zip(metrics, self._divisions, self._numbers, strict=False))
+        # Large arrays take as long to get as to compute: those of a fold are kept for others, of
+        # both precisions.
+        new = [Buffers() for _ in self._divisions]
+        self._buffers: list[Buffers] = new if memory is None else memory._buffers
         #: One fit per fold, which is held out.
-        self.folds: list[Ridge] = each(make, jobs, device)
+        self.folds: list[Ridge] = each(
+            make, list(zip(metrics, self._divisions, self._buffers, strict=False)), device
+        )
         #: All that was tried.
         self.tried: list[Scored] = []
 

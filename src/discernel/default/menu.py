@@ -29,9 +29,9 @@ Array: TypeAlias = NDArray[Any]
 
 #: Rows of which median distances are taken.
 MEDIAN_ROWS = 300
-#: Numbers below the smallest normal one take a hundred times as long: no number that is squared
-#: once is below its root, which is the exponential of the first, nor one that is squared twice below
-#: the root of that.
+#: Numbers below the smallest normal one take a hundred times as long: no number that is squared is
+#: below its root, which is the exponential of the first, or below the fourth root if it is squared
+#: twice.
 _LEAST_EXPONENT, _LEAST = np.float32(-40.0), np.float32(1e-18)
 
 

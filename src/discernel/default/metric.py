@@ -181,7 +181,7 @@ def _slopes_of_many(
     form -= (2.0 * counts * fitted) @ C.T * K
     total = np.einsum("il,il->l", values, form @ values)
     total += np.einsum("i,il,il->l", weights * np.sum(fitted**2, axis=1), values, values)
-    return np.maximum(total, 0.0)
+    return np.asarray(np.maximum(total, 0.0))
 
 
 def _fit(

@@ -32,14 +32,21 @@ class Ridge:
         How much each row counts.
     device : Device, optional
         Where the stack is; by default here.
+    buffers : Buffers, optional
+        Memory of double precision, perhaps of fits that are not needed any more.
     """
 
     def __init__(
-        self, stack: Any, scores: FloatArray, weights: FloatArray, device: Device | None = None
+        self,
+        stack: Any,
+        scores: FloatArray,
+        weights: FloatArray,
+        device: Device | None = None,
+        buffers: Buffers | None = None,
     ) -> None:
         self.stack, self._device = stack, device
         self.xp = np if device is None else device.xp
-        self._buffers = Buffers(single=device is None and stack.dtype.itemsize == 4)
+        self._buffers = Buffers() if buffers is None else buffers
         n = self._n = stack.shape[2]
         fitted, self._held = weights[:n], weights[n:]
         self._share = share = fitted / fitted.sum()
@@ -117,7 +124,7 @@ class Ridge:
         # adjoint, of sum 0 too, does not see.
         left = self.put(np.concatenate([-as_host(adjoint), weighted]))
         if self._device is None:
-            outer = np.matmul(left, expansion.T, out=self._buffers("outer", combined.shape))
+            outer = np.matmul(left, expansion.T, out=self._memory("outer", combined.shape))
         else:
             outer = xp.matmul(left, expansion.T)
         by_weights = xp.matmul(self._flat, xp.reshape(outer, (-1,)))
@@ -132,12 +139,15 @@ class Ridge:
         """Return the system of the fitted rows, factored; that of before is lost."""
         n = self._n
         if self._device is None:  # large arrays of its own take as long to get as to compute
-            system = np.multiply(self._root, combined[:n], out=self._buffers("system", (n, n)))
+            system = np.multiply(self._root, combined[:n], out=self._memory("system", (n, n)))
             system.flat[:: n + 1] += system.dtype.type(regularization)
             return Cholesky(system)
         system = self._root * combined[:n, :]
         eye = self.xp.eye(n, dtype=system.dtype, device=self._device.where)
         return DeviceFactor(system + regularization * eye, self._device)
+
+    def _memory(self, name: str, shape: tuple[int, int]) -> Any:
+        return self._buffers(name, shape, self.stack.dtype)
 
     def put(self, array: ArrayLike) -> Any:
         """Return numbers where the stack is, and in its precision."""
