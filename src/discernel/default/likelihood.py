@@ -142,8 +142,8 @@ def learn_likelihood_metric(
 
     Notes
     -----
-    From equal scales at the median distance, until a step decreases the function by less than 0.0003,
-    with at most 30 evaluations.
+    From equal scales at the median distance, until a step decreases the function by less than
+    0.0003, with at most 30 evaluations.
     """
     X, scores = np.asarray(X, dtype=np.float64), np.asarray(scores, dtype=np.float64)
     varies = (X[0] != X).any(axis=0)
