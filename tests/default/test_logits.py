@@ -40,7 +40,8 @@ def test_held_out_logits_are_those_of_the_other_folds():
         fits = [problem.minimize(lam, tol=_TOL) for lam in made._logits]
         logits = [kernel[np.ix_(inside, outside)] @ one.coef + one.intercept for one in fits]
         found = [one[:, 1:] - one[:, :1] for one in logits]
-        assert min(np.abs(one - held_out[inside]).max() for one in found) < 1e-2
+        error = min(np.abs(one - held_out[inside]).max() for one in found)
+        assert error < 1e-3 * np.abs(held_out).max()
 
 
 def test_logits_of_a_fold_do_not_know_its_labels(monkeypatch):

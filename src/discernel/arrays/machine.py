@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import threading
@@ -186,12 +187,16 @@ class Buffers:
         self._arrays: dict[str, FloatArray] = {}
         self._type = np.float32 if single else np.float64
 
-    def __call__(self, name: str, shape: tuple[int, int]) -> FloatArray:
-        """Return an array of this shape, the memory of which is that of the name."""
-        size = shape[0] * shape[1]
+    def __call__(self, name: str, shape: tuple[int, ...], dtype: Any = None) -> FloatArray:
+        """Return an array of this shape, the memory of which is that of the name.
+
+        Of the precision of the buffers, or a lower one.
+        """
+        size = math.prod(shape)
         if name not in self._arrays or self._arrays[name].size < size:
             self._arrays[name] = np.empty(size, self._type)
-        return self._arrays[name][:size].reshape(shape)
+        numbers = self._arrays[name]
+        return (numbers if dtype is None else numbers.view(dtype))[:size].reshape(shape)
 
 
 def in_threads(

@@ -85,8 +85,8 @@ def choose(
     (make, lambdas), shares = make_fits(sample, regularization, device), sample.weights.shares
     together = sample.target.groups
     known = ([], None) if columns is None else (columns.tried, columns.memory)
-    tried, ranking, _ = try_strengths(make, metrics, lambdas, shares, together, *known)
-    found = _try_likelihood(make, sample, ranking[0], lambdas, groups, device)
+    tried, ranking, memory = try_strengths(make, metrics, lambdas, shares, together, *known)
+    found = _try_likelihood(make, sample, ranking[0], lambdas, groups, device, memory)
     by_likelihood = None
     if found is not None:
         fit, by_folds = found
@@ -105,7 +105,7 @@ def choose(
     # Weights and predictions are no choice between few things: in single precision their third and
     # fifth digits would depend on the machine, and on the units of the columns.
     best = ranking[0].candidate
-    fit = make(metrics, best.strength, dtype=np.float64)
+    fit = make(metrics, best.strength, dtype=np.float64, memory=memory)
     ranking[0] = fit.best(best.name, best.weights, (best.regularization,))
     if sample.menu.n_sources > 1:
         ranking = [*_useful_sources(fit, ranking[0], lambdas, without), *ranking]
@@ -195,11 +195,13 @@ def _try_likelihood(
     lambdas: Sequence[float],
     groups: Positions | None,
     device: Device | None,
+    memory: CrossFit | None,
 ) -> tuple[CrossFit, list[Metric]] | None:
     """Return fits with a metric by likelihood for each fold, and the metrics.
 
-    None if on the first fold they are not clearly better than the best so far, if there is no time,
-    if there are several sources, or no two columns or classes to tell apart there.
+    None if on the first fold they are not clearly better than the best so far, learned on few rows
+    and on more, if there is no time, if there are several sources, or no two columns or classes to
+    tell apart there.
     """
     rows = np.flatnonzero(sample.folds == 0)
     truth, target = sample.held_out(rows)
@@ -208,23 +210,29 @@ def _try_likelihood(
         return None
     known, weights = best.candidate, uniform(sample.menu.n_kernels)
 
+    losses, _ = row_losses(best.predicted[rows], truth, target)
+    outside = [rows for rows, _ in sample.divisions()]
+    learn = partial(sample.likelihood_metric, groups=groups, device=device)
+
     def scored(metrics: list[Metric]) -> tuple[CrossFit, Scored]:
-        fit = make(metrics, 1.0)
+        fit = make(metrics, 1.0, memory=memory)
         return fit, fit.best(_BY_LIKELIHOOD, weights, lambdas, known.regularization)
 
-    outside = [rows for rows, _ in sample.divisions()]
-    first = sample.likelihood_metric(
-        outside[0], groups, device, most=_MOST_TO_TRY, dtype=np.float32
-    )
-    _, found = scored([first])
-    losses, _ = row_losses(best.predicted[rows], truth, target)
-    if not clearly_better(found.losses, losses, target.row_weights.shares, target.groups):
+    def is_better(first: Metric) -> bool:
+        found, shares = scored([first])[1].losses, target.row_weights.shares
+        return clearly_better(found, losses, shares, target.groups)
+
+    # What is not kept may be in single precision.
+    is_part = len(outside[0]) > _MOST_TO_TRY
+    if is_part and not is_better(learn(outside[0], most=_MOST_TO_TRY, dtype=np.float32)):
         return None
-    metrics = each(partial(sample.likelihood_metric, groups=groups, device=device), outside, device)
+    first = learn(outside[0])
+    if must_stop_learning() or not is_better(first):
+        return None
+    metrics = [first, *each(learn, outside[1:], device)]
     if must_stop_learning():
         return None  # they may have been cut short
-    fit, _ = scored(metrics)
-    return fit, metrics
+    return scored(metrics)[0], metrics
 
 
 def _with_likelihood(

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from discernel.arrays import Device, FloatArray, in_threads, n_cores
+from discernel.arrays import Buffers, Device, FloatArray, in_threads, n_cores
 from discernel.arrays.groups import Groups
 from discernel.arrays.sample_weights import effective_number
 from discernel.default.metric import Metric
@@ -53,7 +53,7 @@ class CrossFit:
     dtype : type
         The precision. Single is enough to compare.
     memory : CrossFit, optional
-        One of the same sample, kernels and precision that is not needed any more.
+        One of the same sample and kernels that is not needed any more.
     device : Device, optional
         Where matrices are made and solved with, always in double precision; by default here.
     """
@@ -73,22 +73,25 @@ class CrossFit:
         #: The held-out rows.
         self.rows = np.flatnonzero(sample.folds < len(metrics))
 
-        def make(job: tuple[Metric, tuple[Positions, Positions], Any]) -> Ridge:
-            metric, (outside, inside), stack = job
+        def make(job: tuple[Metric, tuple[Positions, Positions], Buffers]) -> Ridge:
+            metric, (outside, inside), buffers = job
             scales, order = metric.of_strength(strength), np.concatenate([outside, inside])
             rows, n = sample.menu.scaled(sample.rows, scales)[order], len(outside)
             if device is not None:
                 stack = sample.menu.matrices_on_device(rows, n, device)
             else:
                 shape = sample.menu.n_kernels, len(rows), n
-                stack = np.empty(shape, dtype=dtype) if stack is None else stack
-                stack = sample.menu.matrices(rows, n, stack)
-            return Ridge(stack, sample.scores[order], sample.weights.values[order], device)
+                stack = sample.menu.matrices(rows, n, buffers("stack", shape, dtype))
+            known = sample.scores[order], sample.weights.values[order]
+            return Ridge(stack, *known, device, buffers)
 
-        olds = [None] * len(metrics) if memory is None else [fold.stack for fold in memory.folds]
+        # Large arrays take as long to get as to compute: those of a fold are kept for others, of
+        # both precisions.
+        new = [Buffers() for _ in self._divisions]
+        self._buffers: list[Buffers] = new if memory is None else memory._buffers
         #: One fit per fold, which is held out.
         self.folds: list[Ridge] = each(
-            make, list(zip(metrics, self._divisions, olds, strict=True)), device
+            make, list(zip(metrics, self._divisions, self._buffers, strict=False)), device
         )
         #: All that was tried.
         self.tried: list[Scored] = []

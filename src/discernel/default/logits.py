@@ -23,8 +23,9 @@ _MIDDLE = 8
 #: No λ is smaller.
 _LEAST = 1e-7
 #: The relative decrease of the objective with which Newton's method ends: of the folds, and of all
-#: rows. What is left is then about 1e-7 of the objective, and 1e-9.
-_FOLD_TOL, _TOL = 1e-4, 1e-5
+#: rows. What is left is then about 1e-5 of the objective, and 1e-9. With 1e-4 for the folds, their
+#: log-loss on six tables changed by 0.06 % at most, and the time was half as long again.
+_FOLD_TOL, _TOL = 1e-3, 1e-5
 
 
 class LogitSearch:

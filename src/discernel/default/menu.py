@@ -30,7 +30,8 @@ Array: TypeAlias = NDArray[Any]
 #: Rows of which median distances are taken.
 MEDIAN_ROWS = 300
 #: Numbers below the smallest normal one take a hundred times as long: no number that is squared is
-#: below its root, which is the exponential of the first.
+#: below its root, which is the exponential of the first, or below the fourth root if it is squared
+#: twice.
 _LEAST_EXPONENT, _LEAST = np.float32(-40.0), np.float32(1e-18)
 
 
@@ -125,12 +126,11 @@ def _fill_powers(distances: FloatArray, widest: float, out: Array, squarings: in
     out[0] *= -1.0 / widest
     np.maximum(out[0], _LEAST_EXPONENT, out=out[0])
     np.exp(out[0], out=out[0])
+    least = _LEAST if squarings == 1 else np.sqrt(_LEAST)
     for before, here in pairwise(out):
-        source = before
+        np.maximum(before, least, out=here)
         for _ in range(squarings):
-            np.maximum(source, _LEAST, out=here)
             np.square(here, out=here)
-            source = here
 
 
 def menu_of(rows: FloatArray) -> Menu:

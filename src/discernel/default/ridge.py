@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discernel.arrays import Cholesky, Device, DeviceFactor, FloatArray, as_host
+from discernel.arrays import Buffers, Cholesky, Device, DeviceFactor, FloatArray, as_host
 from discernel.arrays.groups import Groups
 from discernel.bank.system import matrix_blocks
 from discernel.programs.loo import ErrorPoint
@@ -32,13 +32,21 @@ class Ridge:
         How much each row counts.
     device : Device, optional
         Where the stack is; by default here.
+    buffers : Buffers, optional
+        Memory of double precision, perhaps of fits that are not needed any more.
     """
 
     def __init__(
-        self, stack: Any, scores: FloatArray, weights: FloatArray, device: Device | None = None
+        self,
+        stack: Any,
+        scores: FloatArray,
+        weights: FloatArray,
+        device: Device | None = None,
+        buffers: Buffers | None = None,
     ) -> None:
         self.stack, self._device = stack, device
         self.xp = np if device is None else device.xp
+        self._buffers = Buffers() if buffers is None else buffers
         n = self._n = stack.shape[2]
         fitted, self._held = weights[:n], weights[n:]
         self._share = share = fitted / fitted.sum()
@@ -115,7 +123,11 @@ class Ridge:
         # the mean of each row off, times a sum of coefficients that is 0, and a constant, which the
         # adjoint, of sum 0 too, does not see.
         left = self.put(np.concatenate([-as_host(adjoint), weighted]))
-        by_weights = xp.matmul(self._flat, xp.reshape(xp.matmul(left, expansion.T), (-1,)))
+        if self._device is None:
+            outer = np.matmul(left, expansion.T, out=self._memory("outer", combined.shape))
+        else:
+            outer = xp.matmul(left, expansion.T)
+        by_weights = xp.matmul(self._flat, xp.reshape(outer, (-1,)))
         means = xp.matmul(self._row_means[:, :n], expansion)
         by_weights -= xp.matmul(means, self.put(weighted.sum(axis=0)))
         return ErrorPoint(value, 2.0 * self._units * as_host(by_weights))
@@ -124,13 +136,18 @@ class Ridge:
         return np.asarray(as_host(self.xp.matmul(combined[self._n :, :], coef)) + self._mean)
 
     def _factor(self, combined: Any, regularization: float) -> Cholesky | DeviceFactor:
-        """Return the system of the fitted rows, factored."""
-        system = self._root * combined[: self._n, :]
-        if self._device is None:
-            system[np.diag_indices(self._n)] += system.dtype.type(regularization)
+        """Return the system of the fitted rows, factored; that of before is lost."""
+        n = self._n
+        if self._device is None:  # large arrays of its own take as long to get as to compute
+            system = np.multiply(self._root, combined[:n], out=self._memory("system", (n, n)))
+            system.flat[:: n + 1] += system.dtype.type(regularization)
             return Cholesky(system)
-        eye = self.xp.eye(self._n, dtype=system.dtype, device=self._device.where)
+        system = self._root * combined[:n, :]
+        eye = self.xp.eye(n, dtype=system.dtype, device=self._device.where)
         return DeviceFactor(system + regularization * eye, self._device)
+
+    def _memory(self, name: str, shape: tuple[int, int]) -> Any:
+        return self._buffers(name, shape, self.stack.dtype)
 
     def put(self, array: ArrayLike) -> Any:
         """Return numbers where the stack is, and in its precision."""

@@ -15,8 +15,9 @@ from discernel.exceptions import NumericalError
 
 #: Steps of Newton's method at most, 5 to 15 are usual, and of conjugate gradients in each.
 _MOST_STEPS, _MOST_INNER = 100, 200
-#: The share of the residual that is left of a Newton system: far from the optimum, and near it.
-_ROUGH, _FINE = 0.3, 1e-2
+#: The share of the residual that is left of a Newton system: far from the optimum, and near it; no
+#: less than the root of so many times the tolerance.
+_ROUGH, _FINE, _TOLERANCES = 0.3, 1e-2, 10.0
 #: Steps of conjugate gradients in one of Newton's, after which the next has a new preconditioner:
 #: with up to 2,000 rows, its factorization takes the time of about ten of them.
 _MANY_INNER = 6
@@ -150,10 +151,11 @@ class LogisticProblem:
         first = self.start() if start is None else start
         point, preconditioner = _Point.of(self, regularization, first), None
         is_single = tol >= _SINGLE_TOL and len(self.codes) >= _SINGLE_ROWS
+        fine = min(max(_FINE, float(np.sqrt(_TOLERANCES * tol))), _ROUGH)
         for _ in range(_MOST_STEPS):
             if preconditioner is None:
                 preconditioner = _Preconditioner(point, is_single)
-            step, n_inner = point.newton_step(preconditioner)
+            step, n_inner = point.newton_step(preconditioner, fine)
             slope = step.along(point.gradient)
             after = point.search_line(step, slope)
             if after is None and not is_single:
@@ -203,13 +205,16 @@ class _Point:
         along *= roots
         return _Gradient(along + self.regularization * step.coef, (roots.T @ along)[0])
 
-    def newton_step(self, preconditioner: _Preconditioner) -> tuple[LogisticFit, int]:
-        """Return Newton's step, by conjugate gradients, and the number of these."""
+    def newton_step(self, preconditioner: _Preconditioner, fine: float) -> tuple[LogisticFit, int]:
+        """Return Newton's step, by conjugate gradients, and the number of these.
+
+        Near the optimum, a ``fine`` share of the residual is left.
+        """
         left = _Gradient(-self.gradient.rows, -self.gradient.intercept)
         toward = preconditioner.solve(left)
         size = first = toward.along(left)
         step = LogisticFit(*map(np.zeros_like, toward))
-        least = first * np.clip(np.sqrt(max(first, 0.0) / self.value), _FINE, _ROUGH) ** 2
+        least = first * np.clip(np.sqrt(max(first, 0.0) / self.value), fine, _ROUGH) ** 2
         n_inner = 0
         while size > least and n_inner < _MOST_INNER:
             n_inner += 1
