@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 import discernel.criteria as criteria
 import discernel.kernels as kernels
 import discernel.solvers as solvers
-from discernel.bank import AutoBank, CombinedFeatures, CombinedKernel, LowRank, Tiled
+from discernel.bank import AutoBank, CombinedFeatures, CombinedKernel, LowRank, TargetKernels, Tiled
 from discernel.bank.base import Centering, Uncentered
 from discernel.bank.choice import Distributed, Iterative
 from discernel.default.metric import Metric
@@ -61,7 +61,7 @@ from discernel.papers.separability.spectrum import ReweighedSpectrum
 from discernel.papers.separability.spectrum_choice import Trial
 from discernel.plan.costs import Stage
 from discernel.plan.plan import FitPlan
-from discernel.programs.solution import Candidate, LearnedKernel, Progress
+from discernel.programs.solution import Candidate, LearnedKernel, Progress, TargetWeights
 from discernel.rows.columns import TableSchema
 from discernel.rows.encoder import (
     EncodedDates,
@@ -93,11 +93,19 @@ _PARTS = (
     *(Model, RowReader, KeptRows, Facts, Importances, LaterImportances, Streamed, LowRankLoss),
     *(Metric, FitPlan, Stage),
     *(ClassHead, Decision, Discriminant, Expectation, Link, Mixture),
-    *(CombinedKernel, CombinedFeatures, Centering, Uncentered, WeightedKernels, Table),
+    *(
+        CombinedKernel,
+        CombinedFeatures,
+        TargetKernels,
+        Centering,
+        Uncentered,
+        WeightedKernels,
+        Table,
+    ),
     *(ExactMap, NystromMap, _Reference),
     *(Curves, Named, Offset, Power, Product, Restricted, Scaled, Sum),
     *(AutoBank, Distributed, Iterative, LowRank, Tiled),
-    *(Candidate, LearnedKernel, Progress),
+    *(Candidate, LearnedKernel, Progress, TargetWeights),
     *(TableEncoder, EncodedDates, EncodedNumbers, EncodedValues, LeftOut),
 )
 #: Other types in model files: plain data, arrays, and two classes of scikit-learn.
