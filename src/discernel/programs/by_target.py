@@ -174,7 +174,7 @@ class LeaveOneOutByTarget(LeaveOneOut):
 
 
 class TargetErrors(NamedTuple):
-    """TargetErrors of some targets at weights and λ of their own, with derivatives, as `ErrorPoint`."""
+    """Errors of some targets at weights and λ of their own, with derivatives, as `ErrorPoint`."""
 
     values: FloatArray
     by_weights: FloatArray
