@@ -41,7 +41,7 @@ _SKOPS = (0, 12)
 _PARTS = {
     "bank.base": "Centering Uncentered",
     "bank.choice": "AutoBank Distributed Iterative LowRank Tiled",
-    "bank.combined": "CombinedFeatures CombinedKernel",
+    "bank.combined": "CombinedFeatures CombinedKernel TargetKernels",
     "default.metric": "Metric",
     "discriminant.decision": "Decision",
     "discriminant.expectation": "Expectation",
@@ -71,7 +71,7 @@ _PARTS = {
     "papers.separability.spectrum_choice": "Trial",
     "plan.costs": "Stage",
     "plan.plan": "FitPlan",
-    "programs.solution": "Candidate LearnedKernel Progress",
+    "programs.solution": "Candidate LearnedKernel Progress TargetWeights",
     "rows.encoder": "EncodedDates EncodedNumbers EncodedValues LeftOut TableEncoder",
     "rows.reader": "RowReader",
 }

@@ -463,6 +463,10 @@ class RegressionTarget(Target):
         """The numbers, multiplied by √ω."""
         return self.row_weights.scale(self.values.copy())
 
+    def columns(self, places: Any) -> RegressionTarget:
+        """Return some of the columns."""
+        return RegressionTarget(self.values[:, places], self.sample_weights, self.groups)
+
     def subset(self, rows: NDArray[np.intp]) -> RegressionTarget:
         """Return the target of some samples."""
         return RegressionTarget(self.values[rows], *self._of(rows))

@@ -26,7 +26,7 @@ from discernel.exceptions import ConvergenceWarning, InvalidInputError
 from discernel.inspection.source_weights import source_weights
 from discernel.kernels import RBF, Linear, Polynomial
 from discernel.programs.newton import Newton, newton_paths
-from discernel.programs.norms import WeightBall
+from discernel.programs.norms import LowRankHessian, WeightBall
 from discernel.programs.rkda import NormedRKDAProgram, RKDAProgram
 from discernel.programs.solution import Task
 from discernel.solvers import Galerkin
@@ -471,3 +471,42 @@ def test_the_record_has_small_gaps_and_a_small_cost():
     for task in record["results"]["cost"]:
         assert max(task["ratio"].values()) <= 1.4  # as docs/criteria.md says
         assert task["largest gap"] <= 1e-6
+
+
+@pytest.mark.parametrize("shift", [0.1, 1.0 / 3.0, 15.0])
+def test_steps_by_a_hessian_of_low_rank_are_those_of_the_whole_one(shift):
+    rng = np.random.default_rng(0)
+    left = rng.standard_normal((80, 12))
+    hessian = LowRankHessian(left, left @ np.diag(rng.uniform(0.1, 5.0, 12)))
+    ratios, columns = rng.uniform(0.01, 2.0, 80), rng.standard_normal((80, 2))
+    whole = shift * np.eye(80) + ratios[:, None] * (hessian.left @ hessian.right.T) * ratios
+    expected = np.linalg.solve(whole, columns)
+    np.testing.assert_allclose(hessian.solve(ratios, shift, columns), expected, rtol=1e-7)
+
+
+@pytest.mark.parametrize("norm", [1.1, 4.0 / 3.0, 2.0])
+def test_many_kernels_have_the_same_weights_without_low_rank(norm, monkeypatch):
+    """More kernels than rows: steps by the whole Hessian end in the same weights."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((24, 30))
+    y = (X[:, 0] + 0.5 * rng.standard_normal(24) > 0).astype(int)
+    grams = [RBF(width=w).on([j])(X) for j in range(30) for w in (0.5, 2.0)]
+
+    def learn():
+        return learn_kernel(
+            grams, y, criterion=RKDA(norm=norm), regularization=0.01, solver="newton"
+        )
+
+    used = []
+    monkeypatch.setattr(
+        LowRankHessian,
+        "solve",
+        lambda *given, solve=LowRankHessian.solve: used.append(1) or solve(*given),
+    )
+    low = learn()
+    assert used
+    monkeypatch.setattr(WeightBall, "takes_low_rank", False)
+    whole = learn()
+    assert low.gap <= 1e-6
+    np.testing.assert_allclose(low.weights, whole.weights, atol=1e-6)
+    assert low.n_iter == whole.n_iter

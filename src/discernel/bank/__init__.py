@@ -17,7 +17,7 @@ from discernel.bank.choice import (
     Tiled,
     read_choice,
 )
-from discernel.bank.combined import CombinedFeatures, CombinedKernel
+from discernel.bank.combined import CombinedFeatures, CombinedKernel, TargetKernels
 from discernel.bank.device import DeviceBank
 from discernel.bank.exact import DenseBank
 from discernel.bank.features import BlendBank, FeatureBank
@@ -49,6 +49,7 @@ __all__ = [
     "Normalization",
     "StoredMatrices",
     "System",
+    "TargetKernels",
     "Tiled",
     "TiledBank",
     "Uncentered",

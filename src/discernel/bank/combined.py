@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discernel.arrays import Device, FloatArray, n_rows
 from discernel.bank.base import Centering
@@ -76,6 +78,66 @@ class CombinedKernel:
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_on_device"}
+
+
+@dataclass(frozen=True, eq=False)
+class TargetKernels:
+    """Σ_i c_ti k_i between new rows and the training rows, with coefficients for each target t.
+
+    Attributes
+    ----------
+    kernels : list of Kernel
+        The kernels with nonzero weight for some target.
+    coefficients : ndarray of shape (n_targets, n_kernels)
+        Factors of the kernels, including normalization.
+    rows : array of shape (n_samples, n_features) or None
+        The training rows; None for precomputed kernels.
+    centerings : list of Centering
+        The means of each kernel over the training set.
+    device : Device or None
+        The device for products.
+    """
+
+    kernels: list[Kernel]
+    coefficients: FloatArray
+    rows: Any
+    centerings: list[Centering]
+    device: Device | None = None
+
+    def of_targets(self, targets: NDArray[np.intp]) -> TargetKernels:
+        """Return the kernels of some targets."""
+        return replace(self, coefficients=self.coefficients[targets])
+
+    def of_target(self, target: int) -> WeightedKernels:
+        """Return the sum of kernels of a target, before centring."""
+        return WeightedKernels(self.kernels, self.coefficients[target])
+
+    def parts(self, vectors: FloatArray) -> Iterator[tuple[CombinedKernel, FloatArray]]:
+        """Yield each kernel, and the vectors times its coefficients, 0 for other targets.
+
+        Parameters
+        ----------
+        vectors : ndarray of shape (n_samples, n_blocks * n_targets)
+            Vectors of all targets, in one or several blocks of all targets side by side.
+        """
+        n_blocks = vectors.shape[1] // len(self.coefficients)
+        for one, factors, centering in zip(
+            self.kernels, self.coefficients.T, self.centerings, strict=True
+        ):
+            kernel = CombinedKernel([one], np.ones(1), self.rows, centering, self.device)
+            yield kernel, vectors * np.tile(factors, n_blocks)
+
+    def product(self, X: Any, vectors: FloatArray) -> FloatArray:
+        """Return the centred kernel of each target times its vector, for vectors as in `parts`."""
+        out = np.zeros((n_rows(X), vectors.shape[1]))
+        for kernel, own in self.parts(vectors):
+            used = np.flatnonzero(own.any(axis=0))
+            out[:, used] += kernel.product(X, own[:, used])
+        return out
+
+    def to_cpu(self) -> TargetKernels:
+        """Return the kernels whose products are computed with NumPy."""
+        return replace(self, device=None)
 
 
 @dataclass(frozen=True, eq=False)

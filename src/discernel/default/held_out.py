@@ -29,6 +29,8 @@ from discernel.targets import Target, deal_folds
 #: learned from some of the other half.
 _FOLDS = {600: 5, 2000: 3}
 _FEW, _MOST_TO_LEARN_FROM = max(_FOLDS), 1000
+#: Of more targets with weights of their own there are fewer folds.
+_MOST_TARGETS, _FEW_FOLDS = 100, 3
 #: A search on a part of the rows takes no fewer; with a search on all of 480 rows in each of five
 #: folds, 600 rows took the time of eight fits.
 _FEWEST_SEARCHED = 300
@@ -149,8 +151,8 @@ class Relearner:
         if self.target.n_samples > request.few:  # searched on a part of the rows, as the model was
             request = replace(request, few=min(request.few, _FEWEST_SEARCHED))
         learned = self.learn(bank.subset(outside), target, request)
-        found = Refit(bank, learned.weights, learned.regularization)
-        if learned.regularization == self.regularization:
+        found = Refit(bank, learned.own_weights, learned.own_regularization)
+        if np.array_equal(found.regularization, self.regularization):
             return (found,)
         like_model = found._replace(regularization=self.regularization)
         return (found, like_model) if self.target.n_samples <= _FEW else (like_model,)
@@ -177,6 +179,8 @@ def cross_fitted_scores(
         folds = proposal.sample.folds[np.argsort(proposal.sample.positions)]
     else:
         n_folds = next((k for most, k in _FOLDS.items() if n <= most), 2)
+        if relearner.request.criterion.by_target and target.scores.shape[1] > _MOST_TARGETS:
+            n_folds = min(n_folds, _FEW_FOLDS)
         folds = deal_folds(fit.fitted, target.strata, n_folds, target.groups)
         folds = folds if few else -folds  # one half is predicted, from the other
     scores, groups = np.zeros_like(target.scores), fit.left_out_groups(target)

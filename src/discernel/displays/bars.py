@@ -71,7 +71,9 @@ class _WeightsDisplay(FitsDisplay):
                 + " and ".join(sorted({str(other) for other in names})[:2])
                 + "."
             )
-        weights, sources = [each.kernel_weights_ for each in learners], learners[0].kernels_
+        # Means over targets with weights of their own.
+        weights = [np.atleast_2d(each.kernel_weights_).mean(axis=0) for each in learners]
+        sources = learners[0].kernels_
         return cls(weights, kernel_names=names[0], sources=kernel_sources(sources))
 
 

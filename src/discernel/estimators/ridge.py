@@ -110,7 +110,8 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
     """Kernel ridge regression with learned kernel weights and λ.
 
     The criteria are those of the classifiers, with the centred targets in place of class scores.
-    y has the shape (n_samples,) or (n_samples, n_targets); several targets share the weights and λ.
+    y has the shape (n_samples,) or (n_samples, n_targets); several targets share the weights and λ,
+    unless ``weights_per_target=True``.
 
     Parameters
     ----------
@@ -122,20 +123,25 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
         As in `MultipleKernelDiscriminant`.
     bank, max_time, device, verbose, callback
         As in `MultipleKernelDiscriminant`.
+    weights_per_target : bool, default=False
+        Whether each of several targets gets kernel weights and λ of its own, those with the
+        smallest leave-one-out error of this target, for ``criterion="auto"`` or ``"loo"``. All
+        targets share the kernels; the default's kernels and column scales are chosen for all
+        targets together.
 
     Attributes
     ----------
-    kernel_weights_ : ndarray of shape (n_kernels,)
+    kernel_weights_ : ndarray of shape (n_kernels,) or (n_targets, n_kernels)
         Weights of the normalized kernels, at least 0. They sum to 1, except for ``RKDA`` with a
-        ``norm``.
+        ``norm``. With ``weights_per_target=True``, one row for each of several targets.
     kernel_names_ : list of str
         Names of the kernels, in the order of the weights.
-    regularization_ : float
+    regularization_ : float or ndarray of shape (n_targets,)
         The λ used, given, chosen or learned.
     gap_ : float or None
         The certified relative duality gap; None if the criterion is not convex.
     learned_kernel_ : LearnedKernel
-        The complete result of the solver.
+        The complete result of the solver; with weights of each target, their means.
     dual_coef_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
         Coefficients of the training rows.
     intercept_ : float or ndarray of shape (n_targets,)
@@ -154,7 +160,8 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
         then ``"stream"``.
     feature_importances_, feature_importances_std_ : ndarray of shape (n_features,)
         Increase of the squared error of held-out training rows when the cells of a column come
-        from other rows, as in `MultipleKernelDiscriminant`.
+        from other rows, as in `MultipleKernelDiscriminant`. With weights of each target, of 30
+        targets drawn at random, if there are more.
 
     Examples
     --------
@@ -176,11 +183,54 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
     _holds_out: ClassVar[bool] = True
     _sums: ClassVar[bool] = True
 
+    kernel_weights_ = view("facts.learned.own_weights", "The weights of the normalized kernels.")
+    regularization_ = view("facts.learned.own_regularization", "The λ used.")
     expected_ = view("head.expected", "The errors to expect on new rows.")
 
     score = score_any(RegressorMixin.score)
 
+    def __init__(
+        self,
+        kernels: Any = "auto",
+        *,
+        criterion: Any = "auto",
+        solver: Any = "auto",
+        regularization: float | str = "auto",
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        random_state: Any = None,
+        bank: Any = "auto",
+        max_time: Any = None,
+        device: str | None = None,
+        verbose: bool = False,
+        callback: Any = None,
+        weights_per_target: bool = False,
+    ) -> None:
+        super().__init__(
+            kernels,
+            criterion=criterion,
+            solver=solver,
+            regularization=regularization,
+            tol=tol,
+            max_iter=max_iter,
+            random_state=random_state,
+            bank=bank,
+            max_time=max_time,
+            device=device,
+            verbose=verbose,
+            callback=callback,
+        )
+        self.weights_per_target = weights_per_target
+
     # ---- fitting -----------------------------------------------------------------------------
+
+    def _request(self) -> Request:
+        """Return the criterion, solver and λ that the parameters name, checked."""
+        if not isinstance(self.weights_per_target, (bool, np.bool_)):
+            raise InvalidInputError(
+                f"weights_per_target must be True or False. Got {self.weights_per_target!r}."
+            )
+        return super()._request().with_weights_per_target(bool(self.weights_per_target))
 
     def partial_fit(
         self,
@@ -219,6 +269,11 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
         return self._add_rows(X, y, sample_weight, groups, forget)
 
     def _stream_learner(self, run: FitRun, **options: Any) -> StreamLearner:
+        if self.weights_per_target:
+            raise InvalidInputError(
+                "weights_per_target=True requires rows in memory, all at once. Got rows in chunks, "
+                "or partial_fit. Fit a sample of the rows, or use weights_per_target=False."
+            )
         from discernel.learn.number_chunks import NumberStreamLearner
 
         return NumberStreamLearner(self, run, **options)
@@ -255,7 +310,8 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
         if held_out.scores is not None:
             errors[rows] = truth[rows] - target.in_units(held_out.scores)
         found, spread, spreads = None, None, np.ones_like(errors)
-        if not (fit.by_iteration or must_stop_learning()):
+        by_target = learning.request.criterion.by_target  # errors of targets are taken for alike
+        if not (fit.by_iteration or by_target or must_stop_learning()):
             found = learn_spread(learning.bank, learning.weights, target, errors)
         if found is not None:
             limits = np.stack([found.left_out.min(axis=0), found.left_out.max(axis=0)])

@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from discernel.arrays import FloatArray, as_dense, is_frame
-from discernel.bank import CombinedFeatures, CombinedKernel
+from discernel.bank import CombinedFeatures, CombinedKernel, TargetKernels
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.columns import column_cells, column_indices
 from discernel.model import Model
@@ -167,7 +167,7 @@ class Scoring:
 
     Attributes
     ----------
-    combined : CombinedKernel or CombinedFeatures
+    combined : CombinedKernel, CombinedFeatures or TargetKernels
         The learned kernel between new rows and training rows.
     coef : ndarray of shape (n_terms, n_outputs)
         Coefficients of the kernel.
@@ -179,7 +179,7 @@ class Scoring:
         classes there is one output per class, minus the mean over the classes.
     """
 
-    combined: CombinedKernel | CombinedFeatures
+    combined: CombinedKernel | CombinedFeatures | TargetKernels
     coef: FloatArray
     constant: FloatArray
     classes: NDArray[Any] | None

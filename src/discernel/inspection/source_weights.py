@@ -89,7 +89,8 @@ def source_weights(estimator: Any) -> dict[str, float]:
     (['acids', 'phenols'], 1.0)
     """
     learner = Explained.of(estimator, predicts=False).learner
-    names, sums = sum_by(kernel_sources(learner.kernels_), np.asarray(learner.kernel_weights_))
+    weights = np.atleast_2d(learner.kernel_weights_).mean(axis=0)  # over targets with their own
+    names, sums = sum_by(kernel_sources(learner.kernels_), weights)
     return dict(zip(names, sums.tolist(), strict=True))
 
 

@@ -110,6 +110,11 @@ def source_importances(
     """
     explained = Explained.of(clf)
     lam = explained.learned.regularization
+    if explained.learned.by_target is not None:
+        raise InvalidInputError(
+            "Sources have importances if all targets share one kernel. Got a model with kernel "
+            "weights of each target. Fit one target at a time, or weights_per_target=False."
+        )
     rows, labels, groups_of_rows = _training_rows(explained, X, y)
     sources = _Sources.of(explained, rows, groups)
     chosen = draw_rows(np.arange(n_rows(rows)), sources.most_rows)

@@ -18,6 +18,7 @@ from discernel.exceptions import (
     NumericalError,
     caller_stacklevel,
 )
+from discernel.learn.by_target import learn_by_target
 from discernel.learn.request import Request, faster_solver
 from discernel.programs.base import draw_part
 from discernel.programs.lambdas import (
@@ -39,7 +40,7 @@ from discernel.programs.solution import (
 )
 from discernel.progress.deadline import is_late, must_stop_learning
 from discernel.solvers import SOLVERS, NoSolver, check_needs
-from discernel.targets import Target
+from discernel.targets import RegressionTarget, Target
 
 #: λ considered by ``regularization="loo"``, relative to the trace-normalized kernels.
 DEFAULT_REGULARIZATIONS = lambda_grid(0.0, -6.0)
@@ -84,6 +85,8 @@ def _learn(bank: Bank, target: Target, request: Request) -> LearnedKernel:
     try:
         if request.regularization == 0.0:
             return _learn_without_ridge(bank, target, request)
+        if request.criterion.by_target:
+            return learn_by_target(bank, cast(RegressionTarget, target), request)
         if request.regularization == "loo" and request.criterion.regularization_is != "learned":
             return _learn_by_leave_one_out(bank, target, request)
         return WeightLearner(bank, target, request).solve(request.given_regularization)

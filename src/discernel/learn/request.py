@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
+from discernel.arrays import Device
 from discernel.bank import Bank
-from discernel.criteria import RKDA, Auto, Criterion, Program, as_criterion, offers
+from discernel.criteria import (
+    RKDA,
+    Auto,
+    Criterion,
+    LeaveOneOut,
+    Program,
+    as_criterion,
+    offers,
+)
 from discernel.exceptions import (
     InvalidInputError,
     check_count,
@@ -17,9 +26,10 @@ from discernel.exceptions import (
     is_word,
     unknown_choice,
 )
+from discernel.programs.by_target import LeaveOneOutByTarget
 from discernel.programs.columns import MANY_KERNELS
 from discernel.programs.solution import FEW_SAMPLES, Callback, Solver
-from discernel.solvers import Columns, Galerkin, Newton, as_solver
+from discernel.solvers import LBFGS, Columns, Galerkin, Newton, as_solver
 from discernel.targets import Target
 
 #: `Galerkin` is faster than `Newton` from this many samples, and this many per column of
@@ -46,6 +56,8 @@ class Request:
     few : int
         Up to this many samples, the search for λ and candidates uses all of them; with more
         samples, it starts on a part.
+    weights_per_target : bool
+        Whether each of several targets gets weights and λ of its own.
     """
 
     criterion: Criterion
@@ -57,6 +69,29 @@ class Request:
     random_state: Any = None
     callback: Callback | None = None
     few: int = FEW_SAMPLES
+    weights_per_target: bool = False
+
+    def with_weights_per_target(self, wanted: bool) -> Request:
+        """Return the request with or without weights of each target, or raise a clear error."""
+        if wanted:
+            _check_weights_per_target(self.criterion, self.regularization)
+        return replace(self, weights_per_target=wanted)
+
+    def for_target(self, target: Target, device: Device | None = None) -> Request:
+        """Return the request for a target: with weights of its own for each of several columns.
+
+        Parameters
+        ----------
+        target : Target
+            The target.
+        device : Device, optional
+            Where many columns are learned at once.
+        """
+        if not self.weights_per_target or target.scores.shape[1] < 2:
+            return self
+        known = self.criterion
+        by_target = LeaveOneOutByTarget(known.pull, known.name == Auto.name, device)
+        return replace(self, criterion=by_target, solver=LBFGS())
 
     @property
     def given_regularization(self) -> float | None:
@@ -102,6 +137,20 @@ def make_request(
         random_state=random_state,
         callback=callback,
     )
+
+
+def _check_weights_per_target(criterion: Criterion, regularization: Any) -> None:
+    """Raise a clear error if weights per target cannot be learned by a criterion."""
+    if type(criterion) not in (Auto, LeaveOneOut):
+        raise InvalidInputError(
+            "With weights_per_target=True, the criterion must be 'auto', 'loo' or a LeaveOneOut. "
+            f"Got '{criterion.name}'. Use sklearn.multioutput.MultiOutputRegressor to fit each "
+            "target separately with other criteria."
+        )
+    if regularization == 0.0:
+        raise InvalidInputError(
+            "With weights_per_target=True, the regularization must be positive or 'auto'. Got 0."
+        )
 
 
 def faster_solver(request: Request, program: Program, bank: Bank, target: Target) -> Solver:

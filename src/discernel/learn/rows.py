@@ -17,6 +17,7 @@ from discernel.bank import (
     CombinedFeatures,
     CombinedKernel,
     FeatureBank,
+    TargetKernels,
     make_bank,
 )
 from discernel.criteria import KernelLeastSquares, LeastSquares
@@ -39,6 +40,7 @@ from discernel.learn.training import TrainingRows
 from discernel.model import Facts, KeptRows, Model
 from discernel.model.importances import Importances, importances_of
 from discernel.plan import bank_of_folds
+from discernel.programs.solution import TargetWeights
 from discernel.progress import phase
 from discernel.progress.deadline import must_stop_learning
 from discernel.targets import Target
@@ -65,7 +67,7 @@ class Learning:
         Criterion, solver and λ.
     bank : Bank
         The kernels on the training rows.
-    weights : ndarray of shape (n_kernels,)
+    weights : ndarray of shape (n_kernels,) or (n_targets, n_kernels)
         The learned weights of the kernels.
     proposal : Proposal or None
         The kernels chosen by ``kernels="auto"``; None for given kernels.
@@ -82,7 +84,7 @@ class Learning:
     bank: Bank
     weights: FloatArray
     proposal: Proposal | None
-    kernel: CombinedKernel | CombinedFeatures
+    kernel: CombinedKernel | CombinedFeatures | TargetKernels
     facts: Facts
 
     @property
@@ -96,7 +98,7 @@ class Learning:
             near = shift_kernels(kernels, X, request)
             return _make_bank(self.run, X, near, self.target, request, exact=kind)[0]
 
-        known = (self.bank, self.weights, self.facts.learned.regularization, self.proposal)
+        known = (self.bank, self.weights, self.facts.learned.own_regularization, self.proposal)
         return Relearner(self.target, self.request, learn_part, *known, self.training.X, bank_of)
 
     def coef(self, dual: FloatArray) -> FloatArray:
@@ -106,7 +108,7 @@ class Learning:
 
     def fit(self, scores: FloatArray | None = None) -> KernelLeastSquares:
         """Return the fit of the target, or of other scores of its rows, with the learned kernel."""
-        lam = self.facts.learned.regularization
+        lam = self.facts.learned.own_regularization
         return self.request.criterion.least_squares(
             self.bank, self.weights, self.target, lam, scores
         )
@@ -219,7 +221,7 @@ def learn_rows(
     phase("choosing kernels")
     varies, has_scores = rows_vary(X, kernels, run.tables), bool(target.scores.shape[1])
     # Nothing can be learned from equal rows, or from rows of one class.
-    request = run.request if varies and has_scores else PRIOR_REQUEST
+    request = run.request.for_target(target, run.device) if varies and has_scores else PRIOR_REQUEST
     assert run.problem is not None
     if run.problem.chooses and has_scores:
         if varies:
@@ -252,7 +254,7 @@ def learn_rows(
         importances=importances,
     )
     training = replace(training, reader=replace(reader, kernels=kernels))
-    weights = learned.weights[bank.kept]
+    weights = learned.own_weights[..., bank.kept]
     return Learning(run, training, target, request, bank, weights, proposal, combined, facts)
 
 
@@ -264,8 +266,10 @@ def _combine(
     learned: LearnedKernel,
     target: Target,
     request: Request,
-) -> tuple[CombinedKernel | CombinedFeatures, LowRankLoss | None]:
+) -> tuple[CombinedKernel | CombinedFeatures | TargetKernels, LowRankLoss | None]:
     """Return the learned sum of kernels and the loss of a low rank; warn if it is large."""
+    if learned.by_target is not None:
+        return _combine_by_target(run, X, near, bank, learned.by_target), None
     weights, active = learned.weights[bank.kept], np.flatnonzero(learned.coefficients)
     whole = WeightedKernels([near[i] for i in active], learned.coefficients[active])
     features = bank.predicting()
@@ -278,6 +282,20 @@ def _combine(
     rows, device = (None, None) if near[0].precomputed else (X, run.device)
     centering = bank.centering(weights)
     return CombinedKernel(whole.kernels, whole.coefficients, rows, centering, device), None
+
+
+def _combine_by_target(
+    run: FitRun, X: Any, near: list[Kernel], bank: Bank, found: TargetWeights
+) -> TargetKernels:
+    """Return the learned sums of kernels of all targets."""
+    assert found.coefficients is not None
+    used = np.flatnonzero(found.weights[:, bank.kept].any(axis=0))
+    units, active = np.eye(bank.n_kernels), bank.kept[used]
+    # The centring of a raw kernel, whose coefficients include its scale.
+    centerings = [bank.centering(units[i] / bank.scales[i]) for i in used]
+    rows, device = (None, None) if near[0].precomputed else (X, run.device)
+    kernels = [near[i] for i in active]
+    return TargetKernels(kernels, found.coefficients[:, active], rows, centerings, device)
 
 
 def rows_vary(X: Any, kernels: list[Kernel], tables: bool) -> bool:

@@ -186,11 +186,14 @@ class FitRun:
         """Return the problem of a fit to ``n_rows`` rows, or to a part of them in memory."""
         estimator, request, criterion = self._estimator, self.request, self.request.criterion
         X, kernels, chooses = training.X, training.reader.kernels, training.proposes
-        is_known = chooses and criterion.name == Auto.name
+        per_target = request.weights_per_target and training.y.ndim == 2
+        is_known = chooses and criterion.name == Auto.name and not per_target
         n_programs = _PROGRAMS.get(request.regularization, 1.0)
         n_programs = _SEARCH if criterion.regularization_is == "learned" else n_programs
+        if per_target:
+            n_programs *= training.y.shape[1]
         trusted = all(kernel.trusted and not kernel.precomputed for kernel in kernels)
-        approximable = estimator._approximable and trusted
+        approximable = estimator._approximable and trusted and not per_target
         return Problem(
             menu_kernels(X, kernels[0].spreads, training.sources) if chooses else kernels,  # type: ignore[attr-defined]
             X,
@@ -203,7 +206,7 @@ class FitRun:
             holds_out=estimator._holds_out,
             in_chunks=in_chunks,
             device=self.device,
-            sums=estimator._sums,
+            sums=estimator._sums and not per_target,
             balanced=criterion.balanced,
         )
 

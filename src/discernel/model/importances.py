@@ -29,7 +29,7 @@ from discernel.arrays import (
     n_cores,
 )
 from discernel.arrays.groups import Groups
-from discernel.bank import CombinedFeatures, CombinedKernel
+from discernel.bank import CombinedFeatures, CombinedKernel, TargetKernels
 from discernel.kernels import Kernel
 from discernel.kernels.columns import Table
 from discernel.kernels.weighted import slices
@@ -55,6 +55,8 @@ _EXCHANGES, _FEWEST, _MOST_EXCHANGED = 12_000, 100, 1000
 _MOST_LEFT_OUT, _ROUNDS = 500, 4
 #: Upper limit of the number of coefficients of all leave-one-out fits.
 _MOST_INFLUENCE = 2**22
+#: Number of targets, drawn at random, if each has kernel weights of its own.
+_MOST_TARGETS = 30
 #: Number of kernel entries between exchanged and kept rows that are computed at a time.
 _BLOCK_ENTRIES = 2**17
 
@@ -90,7 +92,7 @@ class LaterImportances:
         The groups of the rows, which are left out together.
     """
 
-    kernel: CombinedKernel
+    kernel: CombinedKernel | TargetKernels
     reader: RowReader
     head: Any
     rows: NDArray[np.intp]
@@ -103,17 +105,23 @@ class LaterImportances:
     @cached_property
     def found(self) -> tuple[FloatArray, FloatArray]:
         """Shares that sum to 1, and their standard errors."""
-        kernel, rows = self.kernel, self.rows
-        gram = kernel.sum(kernel.rows, kernel.rows)
+        kernel, rows, labels = self.kernel, self.rows, self.labels[self.rows]
         groups = None if self.groups is None else Groups(self.groups)
-        fit = leave_rows_out(gram, rows, self.truth, self.ridge, self.weights, groups)
-        X, labels = kernel.rows[rows], self.labels[rows]
+        if isinstance(kernel, TargetKernels):
+            targets = draw_rows(np.arange(self.truth.shape[1]), _MOST_TARGETS)
+            kernel, labels = kernel.of_targets(targets), labels[:, targets]
+            known = self.truth[:, targets], self.ridge[:, targets], self.weights
+            fit = _leave_rows_out_by_target(kernel, rows, *known, groups)
+        else:
+            gram = kernel.sum(kernel.rows, kernel.rows)
+            fit = leave_rows_out(gram, rows, self.truth, self.ridge, self.weights, groups)
+        X = kernel.rows[rows]
         return column_importances(kernel, self.reader, self.head, X, *fit, labels)
 
 
 def importances_of(
     X: Any,
-    kernel: CombinedKernel | CombinedFeatures,
+    kernel: CombinedKernel | CombinedFeatures | TargetKernels,
     expand: Callable[[FloatArray], FloatArray],
     reader: RowReader,
     head: Any,
@@ -149,13 +157,16 @@ def importances_of(
     units = np.ptp(fit.fitted, axis=0)
     fitted = fit.fitted[every] / np.where(units > 0, units, 1.0)
     every = every[np.lexsort(np.round(fitted, _SAME_DIGITS).T)]
-    n_columns = 1 if fit.groups is None else fit.fitted.shape[1]
+    by_target, n_targets = isinstance(kernel, TargetKernels), fit.fitted.shape[1]
+    n_columns = 1 if fit.groups is None else n_targets
+    if by_target:
+        n_columns = min(n_targets, _MOST_TARGETS)
     chosen = importance_rows(every, fit.n_samples * n_columns, reader)
-    if kernel.rows is not None and fit.n_samples <= _MOST_DEFERRED:
+    if kernel.rows is not None and (fit.n_samples <= _MOST_DEFERRED or by_target):
         known, groups = fit.sample_weights, None if fit.groups is None else fit.groups.codes
         weights = np.ones(fit.n_samples) if known is None else known.values
         told = fit.truth, fit.ridge, weights, labels, groups
-        kept = cast(CombinedKernel, kernel)  # features keep no rows
+        kept = cast(CombinedKernel | TargetKernels, kernel)  # features keep no rows
         return LaterImportances(kept, reader, head, chosen, *told)
     if fit.by_iteration:
         chosen = draw_rows(chosen, _MOST_SOLVED)
@@ -280,11 +291,34 @@ def _leave_groups_out(
     return coef, LeftOutRows(rows, scores, np.ones_like(scores), influence, *known)
 
 
+def _leave_rows_out_by_target(
+    kernel: TargetKernels,
+    rows: NDArray[np.intp],
+    truth: FloatArray,
+    ridge: FloatArray,
+    weights: FloatArray,
+    groups: Groups | None,
+) -> tuple[FloatArray, LeftOutRows]:
+    """Return `leave_rows_out` for targets with kernels and ridges of their own."""
+    n_targets = truth.shape[1]
+    coef, scores = np.empty_like(truth), np.empty((len(rows), n_targets))
+    influence = np.empty((len(truth), len(rows), n_targets))
+    for i in range(n_targets):
+        gram = kernel.of_target(i)(kernel.rows, kernel.rows)
+        own, left_out = leave_rows_out(gram, rows, truth[:, [i]], ridge[:, i], weights, groups)
+        coef[:, i], scores[:, i] = own[:, 0], left_out.scores[:, 0]
+        influence[:, :, i] = left_out.influence * left_out.errors[:, 0]
+    known = weights[rows], None if groups is None else groups.subset(rows)
+    flat = influence.reshape(len(truth), -1)
+    return coef, LeftOutRows(rows, scores, np.ones_like(scores), flat, *known)
+
+
 def scores_without(
     values: FloatArray, coef: FloatArray, left_out: LeftOutRows, rows: slice
 ) -> FloatArray:
     """Return Σ_j (coef_j − influence_ji e_i) values_ij for a slice of the left-out rows i."""
-    if left_out.groups is not None:  # with columns of their own for all targets of a row
+    if left_out.influence.shape[1] > len(left_out.rows):
+        # All targets of a row have columns of their own.
         shape = len(left_out.rows), coef.shape[1], len(coef)
         own = np.einsum("ij,ikj->ik", values, left_out.influence.T.reshape(shape)[rows])
         return np.asarray(values @ coef - own)
@@ -316,7 +350,7 @@ def worth(
 
 
 def column_importances(
-    kernel: CombinedKernel | CombinedFeatures,
+    kernel: CombinedKernel | CombinedFeatures | TargetKernels,
     reader: RowReader,
     head: Any,
     X: Any,
@@ -370,7 +404,7 @@ def column_importances(
 
 
 def _score_changes(
-    kernel: CombinedKernel | CombinedFeatures,
+    kernel: CombinedKernel | CombinedFeatures | TargetKernels,
     coef: FloatArray,
     left_out: LeftOutRows,
     X: Any,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import Device, FloatArray, n_rows
-from discernel.bank import CombinedFeatures, CombinedKernel
+from discernel.bank import CombinedFeatures, CombinedKernel, TargetKernels
 from discernel.kernels.evaluate import KernelSet
 from discernel.kernels.terms import PreparedRows
 from discernel.rows.reader import RowReader
@@ -86,7 +86,7 @@ class Model:
     ----------
     reader : RowReader
         Checks and encodes new rows.
-    kernel : CombinedKernel, CombinedFeatures or None
+    kernel : CombinedKernel, CombinedFeatures, TargetKernels or None
         The learned kernel between new rows and kept rows, or the features of new rows; None until
         two classes can be learned.
     coef : ndarray of shape (n_kept, n_scores)
@@ -108,7 +108,7 @@ class Model:
     """
 
     reader: RowReader
-    kernel: CombinedKernel | CombinedFeatures | None
+    kernel: CombinedKernel | CombinedFeatures | TargetKernels | None
     coef: FloatArray
     intercept: FloatArray
     head: Any = None
@@ -198,6 +198,8 @@ class _FewRows:
         """
         if not isinstance(kernel.rows, np.ndarray) or kernel.rows.dtype == object:
             return None
+        if isinstance(kernel, TargetKernels):
+            return None  # there is no common sum of kernels
         kernels = KernelSet(kernel.kernels)
         if not len(coef) or kernels.direct or not kernels.kernels:
             return None

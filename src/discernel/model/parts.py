@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import Buffers, FloatArray
-from discernel.bank import CombinedFeatures, CombinedKernel, Uncentered
+from discernel.bank import CombinedFeatures, CombinedKernel, TargetKernels, Uncentered
 from discernel.bank.base import Centering
 from discernel.kernels import Kernel
 from discernel.kernels.features import ExactMap, NystromMap
@@ -123,9 +123,13 @@ ScorePart: TypeAlias = KernelPart | FeaturePart
 
 
 def score_parts(
-    combined: CombinedKernel | CombinedFeatures, coef: FloatArray
+    combined: CombinedKernel | CombinedFeatures | TargetKernels, coef: FloatArray
 ) -> tuple[list[ScorePart], FloatArray]:
     """Return parts whose sum minus an offset is ``combined.product(X, coef)``, and the offset."""
+    if isinstance(combined, TargetKernels):
+        found = [score_parts(kernel, own) for kernel, own in combined.parts(coef)]
+        offsets = np.sum([offset for _, offset in found], axis=0)
+        return [part for parts, _ in found for part in parts], offsets
     if isinstance(combined, CombinedKernel):
         # Centring subtracts the mean from the coefficients, and a constant from the product.
         coef, offset = combined.centering.of_product(coef)

@@ -227,6 +227,8 @@ class Criterion(ABC):
     only_products : bool
         Whether it uses only products, traces and linear systems of the kernels, so that low-rank
         features can replace them.
+    by_target : bool
+        Whether every target has weights and λ of its own.
     pull : float
         The strength of a penalty on unequal weights, if the criterion has one.
     """
@@ -240,6 +242,7 @@ class Criterion(ABC):
     balanced: ClassVar[bool] = False
     weighs_samples: ClassVar[bool] = False
     only_products: ClassVar[bool] = False
+    by_target: ClassVar[bool] = False
     pull: float = 0.0
 
     def __init_subclass__(cls, **options: Any) -> None:

@@ -79,9 +79,9 @@ class LeftOutRows:
         f_{−i}(x_i).
     errors : ndarray of shape (n_rows, n_targets)
         e_i; with groups, ones.
-    influence : ndarray of shape (n_terms, n_rows), or (n_terms, n_rows * n_targets) with groups
-        The coefficients of a_i, in the same terms as those of f; with groups, those of
-        Σ_{j∈S} a_j e_j, all targets of a row side by side.
+    influence : ndarray of shape (n_terms, n_rows), or (n_terms, n_rows * n_targets)
+        The coefficients of a_i, in the same terms as those of f. With groups, or if each target has
+        kernel weights of its own, those of Σ_{j∈S} a_j e_j, all targets of a row side by side.
     weights : ndarray of shape (n_rows,)
         Sample weights of the rows.
     groups : Groups or None

@@ -210,11 +210,11 @@ class Auto(LeaveOneOut):
 # ---- minimization ------------------------------------------------------------------------------
 
 #: Bounds of λ in the minimization.
-_LAMBDA_BOUNDS = (1e-7, 10.0)
+LAMBDA_BOUNDS = (1e-7, 10.0)
 #: Softmax weights are never 0: weights below this share are rounded to 0.
-_NEGLIGIBLE = 1e-3
+NEGLIGIBLE = 1e-3
 #: Lower limit of weights before taking their logarithm.
-_TINY = 1e-30
+TINY = 1e-30
 
 
 def choose_regularization(
@@ -298,7 +298,7 @@ def minimize_error(
     p, units = len(weights), dict[str, float]()
 
     def value_and_gradient(z: FloatArray) -> tuple[float, FloatArray]:
-        w = np.maximum(softmax(z[:p]), _TINY)
+        w = np.maximum(softmax(z[:p]), TINY)
         lam = float(np.exp(z[p])) if learns_regularization else regularization
         point = at(w, lam)
         value = point.value + pull_to_equal(w, pull, n_samples)
@@ -312,12 +312,12 @@ def minimize_error(
         unit = units.setdefault("value", value)
         return value / unit, gradient / unit
 
-    start = np.log(np.maximum(weights, _NEGLIGIBLE / p))
+    start = np.log(np.maximum(weights, NEGLIGIBLE / p))
     # No bounds on the weights: if all variables had bounds, the first step of L-BFGS-B would be the
     # gradient itself, which is so short that the minimization would stop.
     bounds: list[Any] = [(None, None)] * p
     if learns_regularization:
-        start, bounds = np.append(start, np.log(regularization)), [*bounds, np.log(_LAMBDA_BOUNDS)]
+        start, bounds = np.append(start, np.log(regularization)), [*bounds, np.log(LAMBDA_BOUNDS)]
     result = minimize(
         value_and_gradient,
         start,
@@ -327,5 +327,5 @@ def minimize_error(
         options={"maxfun": max_evaluations, "ftol": worthwhile},
     )
     found = softmax(result.x[:p])
-    found = normalize(np.where(found < _NEGLIGIBLE, 0.0, found))
+    found = normalize(np.where(found < NEGLIGIBLE, 0.0, found))
     return found, float(np.exp(result.x[p])) if learns_regularization else regularization

@@ -28,7 +28,9 @@ With c_i = w_iq_i, the Hessian H of f, W = diag(w) and the sums c_g over blocks,
 
 The matrix is −∂F/∂u with its rows multiplied by c, where a is replaced by c/κ; both are equal at
 the optimum, so convergence is quadratic. It is positive definite for p, r > 1. Where f is
-almost linear, H = 0, the step solves (1) exactly. Large changes δ_i are clipped.
+almost linear, H = 0, the step solves (1) exactly. Large changes δ_i are clipped. If there are more
+kernels than rows, H = LRᵀ has a low rank m, and with one block the system is solved by
+(a + LRᵀ)⁻¹ = (1 − L(a + RᵀL)⁻¹Rᵀ)/a, with an m × m matrix in place of H.
 
 Global convergence. ⟨T, N(w')⁻¹T⟩ is the minimum of ‖T − Σ f_i‖²/λ + Σ ⟨f_i, K_i⁻¹f_i⟩/w'_i over all
 f_i. At w it is attained by f_i = w_iK_iB, so the criterion is at most a constant plus
@@ -48,13 +50,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray
+from discernel.arrays.dense import matmul
 from discernel.exceptions import InvalidInputError, is_number
 
 #: Exponents in the matrix of a step are at most this. The step is exact enough: its error decreases
@@ -67,8 +70,34 @@ _ROUNDING = 1e-14
 #: The largest decrease and increase of log w in a Newton step. Beyond, the linear model of F is
 #: wrong. With 793 kernels and p = 4/3, this saves half of the steps and the search along them.
 _TRUSTED = (-3.0, 2.0)
+#: The smallest norm for a Hessian of low rank, whose rounding errors grow with 1/(p − 1).
+_LEAST_LOW_RANK = 1.1
 #: The smallest step along a path.
 _LEAST_STEP = 1e-3
+
+
+class LowRankHessian(NamedTuple):
+    """The Hessian LRᵀ, with fewer columns than kernels.
+
+    Attributes
+    ----------
+    left, right : ndarray of shape (n_kernels, rank)
+        L and R.
+    """
+
+    left: FloatArray
+    right: FloatArray
+
+    def solve(self, ratios: FloatArray, shift: float, columns: FloatArray) -> FloatArray:
+        """Return (shift + diag(ratios) H diag(ratios))⁻¹ times columns."""
+        left, right = ratios[:, None] * self.left, ratios[:, None] * self.right
+        small = matmul(right.T, left)
+        small[np.diag_indices_from(small)] += shift
+        try:
+            inner = scipy.linalg.solve(small, matmul(right.T, columns), check_finite=False)
+        except scipy.linalg.LinAlgError:
+            return np.full(columns.shape, np.nan)
+        return np.asarray((columns - matmul(left, inner)) / shift)
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,8 +241,13 @@ class WeightBall:
 
     # ---- steps -------------------------------------------------------------------------------
 
+    @property
+    def takes_low_rank(self) -> bool:
+        """Whether steps may be computed from a `LowRankHessian`."""
+        return self.block_norm == self.norm >= _LEAST_LOW_RANK
+
     def paths(
-        self, weights: FloatArray, gradient: FloatArray, hessian: FloatArray
+        self, weights: FloatArray, gradient: FloatArray, hessian: FloatArray | LowRankHessian
     ) -> Iterator[LogPath]:
         """Yield a Newton step (2), then the step to the fixed point (3); nothing without a slope.
 
@@ -221,8 +255,10 @@ class WeightBall:
         ----------
         weights : ndarray of shape (n_kernels,)
             w, on the boundary of the ball.
-        gradient, hessian : ndarray
-            Those of the criterion at w.
+        gradient : ndarray of shape (n_kernels,)
+            The gradient of the criterion at w.
+        hessian : ndarray of shape (n_kernels, n_kernels) or LowRankHessian
+            Its Hessian; of low rank if `takes_low_rank`.
         """
         energies = -gradient
         if not (np.isfinite(energies).all() and energies.max() > 0):  # rounding errors only
@@ -242,26 +278,37 @@ class WeightBall:
         energies: FloatArray,
         parts: FloatArray,
         shares: FloatArray,
-        hessian: FloatArray,
+        hessian: FloatArray | LowRankHessian,
     ) -> FloatArray:
         """Return δ of (2), by a system that is scaled to have the diagonal of an identity."""
-        p, r = min(self.norm, _LARGEST), min(self.block_norm, _LARGEST)
         ratios, roots = np.sqrt(weights / energies), np.sqrt(parts)
+        residual = np.log(parts) - shares
+        residual -= residual @ parts / parts.sum()
+        right = np.column_stack([roots * residual, roots])
+        if isinstance(hessian, LowRankHessian):
+            solved = hessian.solve(ratios, min(self.norm, _LARGEST) - 1.0, right)
+        else:
+            solved = self._solve(ratios, parts, hessian, right)
+        step, level = (solved / roots[:, None]).T
+        pull = np.exp(shares)
+        return np.asarray(np.clip(step - level * (pull @ step) / (pull @ level), *_TRUSTED))
+
+    def _solve(
+        self, ratios: FloatArray, parts: FloatArray, hessian: FloatArray, right: FloatArray
+    ) -> FloatArray:
+        """Return the solution of the scaled system (2); not a number without a factorization."""
+        p, r = min(self.norm, _LARGEST), min(self.block_norm, _LARGEST)
+        roots = np.sqrt(parts)
         system = ratios[:, None] * hessian * ratios
         same = self.blocks[:, None] == self.blocks
         sums = np.bincount(self.blocks, parts)[self.blocks]
         system += (r - p) * np.where(same, np.outer(roots, roots) / sums, 0.0)
         system[np.diag_indices_from(system)] += p - 1.0
-        residual = np.log(parts) - shares
-        residual -= residual @ parts / parts.sum()
         try:
             factor = scipy.linalg.cho_factor(system)
         except (scipy.linalg.LinAlgError, ValueError):  # not finite or not definite, by rounding
-            return np.full(len(parts), np.nan)
-        right = np.column_stack([roots * residual, roots])
-        step, level = (scipy.linalg.cho_solve(factor, right) / roots[:, None]).T
-        pull = np.exp(shares)
-        return np.asarray(np.clip(step - level * (pull @ step) / (pull @ level), *_TRUSTED))
+            return np.full(right.shape, np.nan)
+        return np.asarray(scipy.linalg.cho_solve(factor, right))
 
     def fixed_point(self, weights: FloatArray, energies: FloatArray) -> FloatArray:
         """Return the weights (3), at which the criterion is smaller unless it is smallest.

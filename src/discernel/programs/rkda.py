@@ -45,7 +45,7 @@ from discernel.bank import Bank, Matrices, StoredMatrices, WithIdentity
 from discernel.exceptions import InvalidInputError, check_number
 from discernel.programs.base import ConicModel, ConvexProgram, Criterion, Point, Split
 from discernel.programs.columns import DualBall
-from discernel.programs.norms import LogPath, WeightBall, check_norms
+from discernel.programs.norms import LogPath, LowRankHessian, WeightBall, check_norms
 from discernel.programs.simplex import beside_identity, uniform
 from discernel.programs.solution import Subspace
 from discernel.targets import Target
@@ -112,6 +112,15 @@ class RKDAPoint(Point):
         # ∂²⟨T, N⁻¹T⟩/∂w_i∂w_l = 2⟨K_iB, N⁻¹K_lB⟩
         hessian = self._criterion.scale * pairwise_inner(self._products, self.directions)
         return hessian + hessian.T
+
+    @property
+    def low_rank_hessian(self) -> LowRankHessian | None:
+        """The Hessian as a product, if its rank is at most half of the number of kernels."""
+        n_kernels = len(self._products)
+        if 2 * self._products[0].size > n_kernels:
+            return None
+        left, right = (each.reshape(n_kernels, -1) for each in (self._products, self.directions))
+        return LowRankHessian(2.0 * self._criterion.scale * left, right)
 
     @cached_property
     def bound(self) -> float:
@@ -487,7 +496,11 @@ class NormedRKDAProgram(RKDAProgram):
 
     def paths(self, point: RKDAPoint) -> Iterator[LogPath]:
         """Yield the paths of a step on the boundary of the ball; see `discernel.programs.norms`."""
-        return self.ball.paths(point.weights, point.gradient, point.hessian)
+        hessian: FloatArray | LowRankHessian | None = None
+        if self.ball.takes_low_rank:
+            hessian = point.low_rank_hessian
+        hessian = point.hessian if hessian is None else hessian
+        return self.ball.paths(point.weights, point.gradient, hessian)
 
 
 @dataclass(frozen=True)

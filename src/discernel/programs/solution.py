@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray
 from discernel.programs.base import Point, relative_gap
@@ -313,6 +314,43 @@ class Candidate:
 
 
 @dataclass(frozen=True, eq=False)
+class TargetWeights:
+    """Weights and λ of each of several targets.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_targets, n_kernels)
+        Weights of the normalized kernels, at least 0, with the sum 1 for each target.
+    regularization : ndarray of shape (n_targets,)
+        The λ.
+    errors : ndarray of shape (n_targets,)
+        The mean squared leave-one-out error of each target, in units of its variance.
+    coefficients : ndarray of shape (n_targets, n_kernels) or None
+        Factors for the raw matrices: weights times normalization; None during the search.
+    """
+
+    weights: FloatArray
+    regularization: FloatArray
+    errors: FloatArray
+    coefficients: FloatArray | None = None
+
+    def of(self, targets: NDArray[np.intp]) -> TargetWeights:
+        """Return weights and λ of some targets."""
+        return TargetWeights(
+            self.weights[targets], self.regularization[targets], self.errors[targets]
+        )
+
+    def replaced(self, targets: NDArray[np.intp], others: TargetWeights) -> TargetWeights:
+        """Return a copy with others for some targets."""
+        weights, lam, errors = (
+            each.copy() for each in (self.weights, self.regularization, self.errors)
+        )
+        weights[targets], lam[targets] = others.weights, others.regularization
+        errors[targets] = others.errors
+        return TargetWeights(weights, lam, errors)
+
+
+@dataclass(frozen=True, eq=False)
 class LearnedKernel:
     """A learned combination of kernels with its certificate.
 
@@ -358,6 +396,9 @@ class LearnedKernel:
         one. None for exact kernels.
     names : tuple of str
         Names of the kernels, in the order of the weights.
+    by_target : TargetWeights or None
+        Weights and λ of each target, if these were learned for each; ``weights`` and
+        ``coefficients`` are then their means, and ``regularization`` is the geometric mean.
 
     Examples
     --------
@@ -390,6 +431,17 @@ class LearnedKernel:
     regularization_at_limit: Limit | None = None
     rank: int | None = None
     names: tuple[str, ...] = field(default=(), repr=False)
+    by_target: TargetWeights | None = field(default=None, repr=False)
+
+    @property
+    def own_weights(self) -> FloatArray:
+        """The weights, of shape (n_targets, n_kernels) if each target has its own."""
+        return self.weights if self.by_target is None else self.by_target.weights
+
+    @property
+    def own_regularization(self) -> Any:
+        """λ, or the λ of each target."""
+        return self.regularization if self.by_target is None else self.by_target.regularization
 
     @property
     def regularization_advice(self) -> str:

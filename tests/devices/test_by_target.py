@@ -1,0 +1,134 @@
+"""Kernel weights and λ of each target: errors, descent, and many targets at once on a device."""
+
+import numpy as np
+import pytest
+
+from discernel import MultipleKernelRidge
+from discernel.arrays.sample_weights import SampleWeights
+from discernel.bank import DenseBank
+from discernel.kernels import RBF
+from discernel.programs.by_target import (
+    SingleErrors,
+    StackedErrors,
+    TargetFits,
+    TargetSearch,
+    minimize_errors,
+)
+from discernel.programs.loo import LeaveOneOutProgram, minimize_error
+from discernel.programs.solution import TargetWeights
+from discernel.targets import RegressionTarget
+
+N, N_TARGETS = 60, 7
+KERNELS = [RBF(width=w).on(columns) for columns in ([0, 1], [2, 3]) for w in (1.0, 3.0)]
+
+
+def problem(weighted=False):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((N, 4))
+    Y = np.stack([np.sin(2.0 * X[:, i % 4]) + X[:, (i + 1) % 4] for i in range(N_TARGETS)], axis=1)
+    Y += np.linspace(0.1, 1.0, N_TARGETS) * rng.standard_normal(Y.shape)
+    known = SampleWeights(rng.uniform(0.2, 3.0, N)) if weighted else None
+    grams = np.stack([kernel(X) for kernel in KERNELS])
+    return DenseBank(grams, sample_weights=known), RegressionTarget.from_values(Y, known)
+
+
+def points():
+    rng = np.random.default_rng(1)
+    weights, lam = rng.dirichlet(np.ones(4), N_TARGETS), 10.0 ** rng.uniform(-4, 0, N_TARGETS)
+    return weights, lam
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_bytes", [1, 2**31])
+def test_errors_on_a_device_are_those_of_single_targets(device, weighted, n_bytes):
+    bank, target = problem(weighted)
+    places = np.array([5, 0, 3])
+    weights, lam = (each[places] for each in points())
+    expected = SingleErrors(bank, target)(places, weights, lam)
+    found = StackedErrors(bank, target, device, n_bytes)(places, weights, lam)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_gradients_are_differences_of_errors(weighted):
+    bank, target = problem(weighted)
+    weights, lam = points()
+    at, places, step = SingleErrors(bank, target), np.arange(N_TARGETS), 1e-6
+    middle = at(places, weights, lam)
+    for i, unit in enumerate(np.eye(4)):
+        up, down = (at(places, weights + sign * step * unit, lam) for sign in (1, -1))
+        slope = (up.values - down.values) / (2.0 * step)
+        np.testing.assert_allclose(middle.by_weights[:, i], slope, rtol=1e-4, atol=1e-6)
+    up, down = (at(places, weights, lam * (1.0 + sign * step)) for sign in (1, -1))
+    slope = (up.values - down.values) / (2.0 * step * lam)
+    np.testing.assert_allclose(middle.by_regularization, slope, rtol=1e-4, atol=1e-6)
+
+
+def test_fits_are_those_of_single_targets():
+    bank, target = problem(weighted=True)
+    weights, lam = points()
+    weights[1], lam[1] = weights[0], lam[0]  # two targets with one system
+    fits = TargetFits(bank, weights, lam, target.weighted_values, target)
+    search = TargetSearch(bank, target, 5.0)
+    errors = search.scored(TargetWeights(weights, lam, np.zeros(N_TARGETS))).errors
+    for i in range(N_TARGETS):
+        point = LeaveOneOutProgram(bank, target.columns([i])).error(weights[i], lam[i])
+        residuals = (fits.truth - fits.leave_one_out)[:, i]
+        own = target.row_weights.shares @ residuals**2 / target.units[i] ** 2
+        assert own == pytest.approx(point.value, rel=1e-9)
+        assert errors[i] == pytest.approx(point.value, rel=1e-9)
+
+
+def test_descent_ends_where_that_of_single_targets_does():
+    """The minima are the same, unless both end in different ones, which the error may have."""
+    bank, target = problem()
+    search = TargetSearch(bank, target, 5.0)
+    start = search.try_weights(np.full(4, 0.25))
+    n_evaluations = np.zeros(N_TARGETS)
+
+    def at(places, weights, lam):
+        n_evaluations[places] += 1
+        return search.errors(places, weights, lam)
+
+    options = {"worthwhile": 1e-10, "max_evaluations": 500}
+    found = search.scored(minimize_errors(at, start, pull=5.0 / N, **options))
+    single = []
+    for i in range(N_TARGETS):
+        program = LeaveOneOutProgram(bank, target.columns([i]))
+        initial = start.weights[i], start.regularization[i]
+        options |= {"pull": 5.0, "n_samples": N, "learns_regularization": True}
+        single.append(minimize_error(program.error, *initial, **options))
+    weights, lam = (np.array(each) for each in zip(*single, strict=True))
+    expected = search.scored(TargetWeights(weights, lam, np.zeros(N_TARGETS)))
+    same = np.abs(found.weights - weights).max(axis=1) < 0.01
+    assert same.sum() >= N_TARGETS - 2
+    np.testing.assert_allclose(found.errors[same], expected.errors[same], rtol=1e-3)
+    assert (found.errors < start.errors).all()
+    assert n_evaluations.mean() < 60
+
+
+def test_descent_never_ends_above_its_start():
+    bank, target = problem()
+    search = TargetSearch(bank, target, 5.0)
+    for worthwhile in (1e-2, 1e-5):
+        start = search.try_weights(np.eye(4)[1])
+        found = search.best(start, search.descend(start, 5, worthwhile))
+        assert (search._scores(found) <= search._scores(start)).all()
+
+
+def test_models_of_a_device_are_those_of_the_host(device, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((N, 4))
+    Y = np.column_stack([X[:, 0] ** 2, np.sin(X[:, 2])]) + 0.1 * rng.standard_normal((N, 2))
+    bank, target = problem()
+    here = TargetSearch(bank, target, 5.0).search(tries_others=True)
+    there = TargetSearch(bank, target, 5.0, device=device).search(tries_others=True)
+    np.testing.assert_allclose(there.weights, here.weights, atol=1e-3)
+    np.testing.assert_allclose(there.errors, here.errors, rtol=1e-4)
+    host = MultipleKernelRidge(KERNELS, weights_per_target=True).fit(X, Y)
+    if device.library == "torch":
+        torch = pytest.importorskip("torch")
+        sent = torch.as_tensor(X, device=device.where), torch.as_tensor(Y, device=device.where)
+        reg = MultipleKernelRidge(KERNELS, weights_per_target=True).fit(*sent)
+        np.testing.assert_allclose(reg.predict(sent[0]).cpu().numpy(), host.predict(X), atol=1e-2)
