@@ -41,3 +41,11 @@ def make_sample(n=60, *, given=None, kind="classes", most=1000, n_folds=4, seed=
     target = make_target(kind, X, y, given)
     rng = np.random.RandomState(seed)
     return draw_sample(X, target, most=most, n_folds=n_folds, rng=rng)
+
+
+def rules(n, seed=0):
+    """Return rows of codes of five categories, and three classes by rules without noise."""
+    codes = np.random.default_rng(seed).integers(0, 4, (n, 5))
+    first, second, third, fourth, _ = codes.T
+    others = (2 * second + third > 4) | ((fourth == 2) & (second > 1))
+    return np.eye(4)[codes].reshape(n, 20), np.where(first == 0, 0, 1 + others)

@@ -105,7 +105,7 @@ def test_losses_and_accuracies_are_means_by_the_weights_of_rows():
     sample = make_sample(80, given=given)
     metrics = [Metric(np.ones(6)) for _ in range(sample.n_folds)]
     fit = CrossFit(sample, metrics, 0.0)
-    found, losses, _ = fit.best("average", EQUAL, (0.1,))
+    found, losses, *_ = fit.best("average", EQUAL, (0.1,))
     weights = given[sample.positions]
     assert found.error == pytest.approx(np.average(losses, weights=weights))
     assert abs(found.error - losses.mean()) > 1e-3

@@ -22,15 +22,19 @@ from discernel.default.strengths import (
     ranked_by_strength,
     try_strengths,
 )
-from discernel.discriminant import row_losses
+from discernel.discriminant import posterior_losses, row_losses
 from discernel.programs.simplex import uniform
 from discernel.programs.solution import Candidate
 from discernel.progress.deadline import must_stop_learning
+from discernel.targets import ClassTarget, Target
 
 #: The name of equal weights with a metric by likelihood.
 _BY_LIKELIHOOD = "likelihood"
 #: Rows for the fold that decides whether a metric by likelihood is tried on the others.
 _MOST_TO_TRY = 300
+#: Kernel logistic regressions must have less than this share of the log-loss before candidates are
+#: compared by them, which takes time: where they had more, the choice hardly changed.
+_MUCH_BETTER = 0.9
 
 
 class Selection(NamedTuple):
@@ -54,13 +58,16 @@ def choose(
     is_whole: bool = True,
     groups: Positions | None = None,
     columns: ColumnChoice | None = None,
+    logistic: bool = False,
 ) -> Selection:
     """Choose a metric and its strength, weights and λ.
 
     The metric is chosen with equal weights, and then whether learned weights are better. What is
     less simple must be clearly better: a metric or weights that have seen the labels of a small
     sample look good by chance. Strengths of the given metrics are tried as long as the loss falls
-    and there is time; then a metric by likelihood, see `_try_likelihood`.
+    and there is time; then a metric by likelihood, see `_try_likelihood`. If a kernel logistic
+    regression with the best of them is much better than Gaussian classes of the scores, what
+    follows is compared by a mixture of both, and strengths once more.
 
     Parameters
     ----------
@@ -81,11 +88,19 @@ def choose(
     columns : ColumnChoice, optional
         The choice of the columns of the sample, with fits without a metric; by default these are
         made here.
+    logistic : bool
+        Whether the model may have a kernel logistic regression of classes.
     """
     (make, lambdas), shares = make_fits(sample, regularization, device), sample.weights.shares
     together = sample.target.groups
     known = ([], None) if columns is None else (columns.tried, columns.memory)
     tried, ranking, memory = try_strengths(make, metrics, lambdas, shares, together, *known)
+    best_fit = make, metrics, ranking[0], memory
+    if logistic and (classes := _classes_of_logits(sample.target, *best_fit)) is not None:
+        sample = replace(sample, classes=classes)
+        make, lambdas = make_fits(sample, regularization, device)
+        again = make, metrics, lambdas, shares, together
+        tried, ranking, memory = try_strengths(*again, memory=memory)
     found = _try_likelihood(make, sample, ranking[0], lambdas, groups, device, memory)
     by_likelihood = None
     if found is not None:
@@ -121,6 +136,28 @@ def choose(
         pairs = zip(without, columns.without, strict=True)
         without = [own if one.quantiles else one for own, one in pairs]
     return Selection(candidates, without, by_likelihood)
+
+
+def _classes_of_logits(
+    target: Target,
+    make: Callable[..., CrossFit],
+    metrics: Sequence[Metric],
+    best: Scored,
+    memory: CrossFit | None,
+) -> ClassTarget | None:
+    """Return the classes if kernel logistic regressions predict them much better, else None.
+
+    Better than a candidate, with its kernel: then other metrics and weights may suit them.
+    """
+    if must_stop_learning() or not isinstance(target, ClassTarget):
+        return None
+    one, shares = best.candidate, target.row_weights.shares
+    fit = make(metrics, one.strength, memory=memory)
+    told = fit.logit_posteriors(target, one.regularization, [one.weights] * len(fit.folds))
+    losses, _ = posterior_losses(told, target)
+    is_less = float(shares @ losses) < _MUCH_BETTER * float(shares @ best.losses)
+    is_better = is_less and clearly_better(losses, best.losses, shares, target.groups)
+    return target if is_better else None
 
 
 def _useful_sources(
@@ -240,6 +277,6 @@ def _with_likelihood(
 ) -> list[Scored]:
     """Return a ranking with the best of some fits: first if it is clearly better, else last."""
     shares = shares / shares.sum()
-    best = min(tried, key=lambda one: float(shares @ one.losses))
+    best = min(tried, key=lambda one: float(shares @ one.score_losses))
     is_better = clearly_better(best.losses, ranking[0].losses, shares, together)
     return [best, *ranking] if is_better else [*ranking, best]

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from scipy.special import log_softmax
 
 from discernel.arrays import Buffers, Device, FloatArray, in_threads, n_cores
 from discernel.arrays.groups import Groups
 from discernel.arrays.sample_weights import effective_number
+from discernel.default.logits import LogitSearch
 from discernel.default.metric import Metric
 from discernel.default.ridge import Ridge
 from discernel.default.sample import Positions, Sample
-from discernel.discriminant import row_losses
+from discernel.discriminant import log_posteriors, posterior_losses, row_losses
 from discernel.programs.lambdas import Rule, search_lambda
 from discernel.programs.loo import ErrorPoint, minimize_error
 from discernel.programs.solution import Candidate
+from discernel.targets import ClassTarget
 
 _RULE = Rule(skips_failures=True)
 #: A candidate that is less simple must be better by this many standard errors.
@@ -26,17 +30,22 @@ CLEARLY = 1.0
 _FEW_ROWS = 20.0
 #: Evaluations of the descent over weights, and the decrease that is worth one more.
 _EVALUATIONS, _WORTHWHILE = 20, 1e-4
+#: Steps towards the best shares of two links.
+_MIXING_STEPS = 100
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
 
 class Scored(NamedTuple):
-    """A candidate, its loss on each held-out row (see `row_losses`), and the predicted scores."""
+    """A candidate, its losses on the held-out rows, and the predicted scores."""
 
     candidate: Candidate
+    #: By which candidates are compared: of the links mixed, see `CrossFit.best`.
     losses: FloatArray
     predicted: FloatArray
+    #: By which λ is chosen: of the predicted scores alone, see `row_losses`.
+    score_losses: FloatArray
 
 
 class CrossFit:
@@ -128,9 +137,11 @@ class CrossFit:
         """Return weights with the best of some λ: from a start downhill, until the loss grows.
 
         λ that are too small for the precision are passed over. Where weights depend on labels,
-        those of each fold may be given too.
+        those of each fold may be given too. If the sample has classes for a kernel logistic
+        regression, losses are those of a mixture of its probabilities with those of the scores.
         """
-        predicted_with = self.predictor(by_fold or [weights] * len(self.folds))
+        weights_of_folds = by_fold or [weights] * len(self.folds)
+        predicted_with = self.predictor(weights_of_folds)
         truth, target = self.sample.held_out(self.rows)
         shares, found = target.row_weights.shares, dict[float, Scored]()
 
@@ -147,13 +158,44 @@ class CrossFit:
                 accuracy=None if right is None else float(shares @ right),
                 quantiles=self.sample.quantiles,
             )
-            found[regularization] = Scored(candidate, losses, predicted)
-            self.tried.append(found[regularization])
+            found[regularization] = Scored(candidate, losses, predicted, losses)
             return candidate.error
 
         middle = len(regularizations) // 2
         position = middle if start is None else regularizations.index(start)
-        return found[search_lambda(regularizations, loss, _RULE, position).regularization]
+        lam = search_lambda(regularizations, loss, _RULE, position).regularization
+        classes = self.sample.classes
+        if classes is not None and len(self.rows) == len(self.sample.rows):
+            by_scores = log_posteriors(found[lam].predicted, classes, truth)
+            by_logits = self.logit_posteriors(classes, lam, weights_of_folds)
+            mixed = mixed_posteriors(by_scores, by_logits, classes)
+            losses, right = posterior_losses(mixed, classes)
+            error, accuracy = float(shares @ losses), float(shares @ right)
+            told = replace(found[lam].candidate, error=error, accuracy=accuracy, logistic=True)
+            found[lam] = found[lam]._replace(candidate=told)
+            found = {known: one._replace(losses=losses) for known, one in found.items()}
+        self.tried += found.values()
+        return found[lam]
+
+    def logit_posteriors(
+        self, target: ClassTarget, regularization: float, weights: Sequence[FloatArray]
+    ) -> FloatArray:
+        """Return log p(class | x) of the rows by kernel logistic regressions of the other folds.
+
+        Parameters
+        ----------
+        target : ClassTarget
+            The classes of the rows.
+        regularization : float
+            λ of least squares.
+        weights : sequence of ndarray of shape (n_kernels,)
+            Those of each fold.
+        """
+        search = LogitSearch(target, regularization)
+        for fold, own, (outside, inside) in zip(self.folds, weights, self._divisions, strict=True):
+            square, cross = fold.weighted_matrices(own)
+            search.add_fold(square, cross, outside, inside)
+        return np.asarray(log_softmax(search.held_out()[0], axis=1))
 
     def constant_errors(self) -> FloatArray:
         """Return the squared errors of the means of the other folds, for each row."""
@@ -212,6 +254,24 @@ class CrossFit:
             worthwhile=_WORTHWHILE,
         )
         return weights
+
+
+def mixed_posteriors(
+    by_scores: FloatArray, by_logits: FloatArray, target: ClassTarget
+) -> FloatArray:
+    """Return log p(class | x) of a mixture of two, each of shape (n_rows, n_classes).
+
+    The shares of both are those that make the classes of the rows likeliest, with one row more for
+    each, so that none is 0.
+    """
+    losses = [posterior_losses(each, target)[0] for each in (by_scores, by_logits)]
+    truth, shares = np.exp(-np.stack(losses)), np.full(2, 0.5)
+    counts = target.row_weights.shares * target.effective
+    for _ in range(_MIXING_STEPS):
+        parts = shares[:, None] * truth
+        shares = ((parts / parts.sum(axis=0)) @ counts + 1.0) / (counts.sum() + 2.0)
+    own, other = np.log(shares)
+    return np.asarray(np.logaddexp(by_scores + own, by_logits + other))
 
 
 def each(

@@ -68,12 +68,27 @@ class LogitSearch:
         inside : ndarray of int
             The rows of the fold.
         """
-        target = self._target
-        outside = np.setdiff1d(np.arange(target.n_samples), inside)
+        outside = np.setdiff1d(np.arange(self._target.n_samples), inside)
         kernel = bank.combined(weights)
-        problem = _problem(kernel[np.ix_(outside, outside)], target.part(outside))
+        square = kernel[np.ix_(outside, outside)]
         cross = kernel[np.ix_(inside, outside)] / self._roots[inside][:, None]
         del kernel  # its memory is for the factor
+        self.add_fold(square, cross, outside, inside)
+
+    def add_fold(
+        self, square: FloatArray, cross: FloatArray, outside: Positions, inside: Positions
+    ) -> None:
+        """Predict the rows of a fold from others.
+
+        Parameters
+        ----------
+        square, cross : ndarray
+            The kernel between the other rows, times √ω on both sides, and from the rows of the fold
+            to the others, times the √ω of the latter.
+        outside, inside : ndarray of int
+            The other rows and those of the fold.
+        """
+        target, problem = self._target, _problem(square, self._target.part(outside))
         part, fits = target.part(inside), dict[float, LogisticFit]()
 
         def loss(regularization: float) -> float:
@@ -95,6 +110,22 @@ class LogitSearch:
         near = self._lambdas[max(position - 1, 0) : position + 2]
         self._logits = {lam: found for lam, found in self._logits.items() if lam in near}
 
+    def held_out(self) -> tuple[FloatArray, float]:
+        """Return the logits of all rows, by fits to the other folds, and the best λ."""
+        lambdas, logits = list(self._logits), list(self._logits.values())
+        parts = [self._target.part(inside) for inside in self._folds]
+        losses = np.array(
+            [
+                [_log_loss(one[rows], part) for rows, part in zip(self._folds, parts, strict=True)]
+                for one in logits
+            ]
+        )
+        found = np.empty_like(logits[0])
+        for fold, inside in enumerate(self._folds):
+            best = int((losses.sum(axis=1) - losses[:, fold]).argmin())
+            found[inside] = logits[best][inside]
+        return found, lambdas[int(losses.sum(axis=1).argmin())]
+
     def fit(self, bank: Bank, weights: FloatArray) -> KernelLogistic:
         """Return the regression of all rows.
 
@@ -105,20 +136,7 @@ class LogitSearch:
         weights : ndarray of shape (n_kernels,)
             Their weights.
         """
-        target = self._target
-        lambdas, logits = list(self._logits), list(self._logits.values())
-        parts = [target.part(inside) for inside in self._folds]
-        losses = np.array(
-            [
-                [_log_loss(one[rows], part) for rows, part in zip(self._folds, parts, strict=True)]
-                for one in logits
-            ]
-        )
-        held_out = np.empty_like(logits[0])
-        for fold, inside in enumerate(self._folds):
-            best = int((losses.sum(axis=1) - losses[:, fold]).argmin())
-            held_out[inside] = logits[best][inside]
-        lam = lambdas[int(losses.sum(axis=1).argmin())]
+        target, (held_out, lam) = self._target, self.held_out()
         problem = _problem(bank.combined(weights), target)
         mean = self._coef[lam] / max(1, len(self._folds) - 1)
         start = problem.start()._replace(coef=mean, mapped=problem.times_kernel(mean))

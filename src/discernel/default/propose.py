@@ -16,6 +16,7 @@ from discernel.criteria import KernelLeastSquares
 from discernel.default.choose import choose
 from discernel.default.columns import ColumnChoice, choose_columns
 from discernel.default.cross_fit import each
+from discernel.default.logits import LogitSearch
 from discernel.default.menu import MENU, Menu
 from discernel.default.metric import Metric, learn_metric
 from discernel.default.sample import MOST_BY_LIKELIHOOD, Positions, Sample, draw_sample
@@ -242,6 +243,7 @@ def propose_kernels(
         is_whole=is_whole,
         groups=groups,
         columns=columns,
+        logistic=len(X) <= LogitSearch.most_rows,
     )
     strength, known = choice.candidates[0].strength, wider.positions
     if choice.by_likelihood is not None:

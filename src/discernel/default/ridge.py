@@ -79,6 +79,15 @@ class Ridge:
         total *= self._root[:, 0]
         return total
 
+    def weighted_matrices(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return `combined` in double precision on the host, as rows that are fitted and held out.
+
+        The first has the roots of ω on both sides.
+        """
+        combined, n = np.array(as_host(self.combined(weights)), dtype=np.float64), self._n
+        combined[:n] *= as_host(self._root)
+        return combined[:n], combined[n:]
+
     def coef(self, combined: Any, regularization: float) -> Any:
         """Return the coefficients of the kernel at each fitted row."""
         return self._root * self._factor(combined, regularization).solve(self._right)

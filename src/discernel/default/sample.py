@@ -16,7 +16,7 @@ from discernel.default.likelihood import learn_likelihood_metric
 from discernel.default.menu import Menu, menu_of
 from discernel.default.metric import Metric
 from discernel.default.sources import Columns, SourceMenu
-from discernel.targets import Target, by_appearance, deal
+from discernel.targets import ClassTarget, Target, by_appearance, deal
 
 #: Rows that scales are learned on by likelihood.
 MOST_BY_LIKELIHOOD = 500
@@ -44,6 +44,8 @@ class Sample:
         The kernels that suit the rows.
     quantiles : bool
         Whether the values of columns are normal quantiles.
+    classes : ClassTarget or None
+        The target, if candidates are compared by a kernel logistic regression of its classes too.
     """
 
     rows: FloatArray
@@ -53,6 +55,7 @@ class Sample:
     folds: Positions
     menu: Menu | SourceMenu
     quantiles: bool = False
+    classes: ClassTarget | None = None
 
     @property
     def weights(self) -> SampleWeights:

@@ -71,8 +71,8 @@ def ranked_by_strength(
     found: list[Scored] = []
     before = np.inf
     for group in tried:
-        losses = [float(shares @ one.losses) for one in group]
-        best, loss = group[int(np.argmin(losses))], min(losses)
+        best = min(group, key=lambda one: float(shares @ one.score_losses))
+        loss = float(shares @ best.losses)
         clearly = bool(found) and clearly_better(best.losses, found[0].losses, shares, together)
         found.insert(0 if clearly else len(found), best)
         if loss >= before:

@@ -17,6 +17,7 @@ from discernel.discriminant.gaussian import (
     discriminant_of_shares,
     left_out_log_likelihood,
     log_posteriors,
+    posterior_losses,
     row_losses,
     within_reach,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "left_out_words",
     "log_posteriors",
     "mix_links",
+    "posterior_losses",
     "row_losses",
     "within_reach",
 ]

@@ -174,7 +174,13 @@ def row_losses(
     """
     if not isinstance(target, ClassTarget):
         return np.asarray(np.mean((predicted - truth) ** 2, axis=1)), None
-    posterior = log_posteriors(predicted, target, truth)
+    return posterior_losses(log_posteriors(predicted, target, truth), target)
+
+
+def posterior_losses(
+    posterior: FloatArray, target: ClassTarget
+) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Return the log-loss of each row by log p(class | x), and whether its class is right."""
     own = posterior[np.arange(len(posterior)), target.codes]
     # No row costs more, whatever is said of it.
     return -np.maximum(own, LEAST_LOG), posterior.argmax(axis=1) == target.codes

@@ -642,7 +642,7 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
     >>> round(clf.score(X[1::2], y[1::2]), 2)
     0.98
     >>> clf.learned_kernel_.considered[0].name
-    'weights'
+    'average'
     """
 
     def __init__(

@@ -270,6 +270,8 @@ class Candidate:
         The share of held-out rows that are classified correctly; None if unknown.
     quantiles : bool
         Whether the values of columns are replaced by normal quantiles.
+    logistic : bool
+        Whether the loss is that of a mixture with a kernel logistic regression.
     """
 
     name: str
@@ -280,6 +282,7 @@ class Candidate:
     strength: float = 0.0
     accuracy: float | None = None
     quantiles: bool = False
+    logistic: bool = False
 
     @property
     def score(self) -> float:
@@ -293,7 +296,7 @@ class Candidate:
 
         is_probability = self.accuracy is not None
         return CandidateFacts(
-            name=candidate_label(self.name, self.strength, by_folds, self.quantiles),
+            name=candidate_label(self.name, self.strength, by_folds, self.quantiles, self.logistic),
             regularization=float(self.regularization),
             n_kernels=int(np.count_nonzero(self.weights)),
             log_loss=float(self.error) if is_probability else None,
@@ -309,6 +312,7 @@ class Candidate:
             what = f"log-loss {self.error:z.4f}, accuracy {self.accuracy:.1%}"
         metric = f", scales to the power {self.strength:g}" if self.strength else ""
         metric += ", columns as quantiles" if self.quantiles else ""
+        metric += ", with logistic regression" if self.logistic else ""
         n_kernels = np.count_nonzero(self.weights)
         return f"{self.name}: {what} at λ = {self.regularization:.1e}, {n_kernels} kernels{metric}"
 

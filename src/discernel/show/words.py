@@ -58,7 +58,9 @@ def escaped(value: Any) -> Any:
     return value
 
 
-def candidate_label(name: str, strength: float, by_folds: bool, quantiles: bool = False) -> str:
+def candidate_label(
+    name: str, strength: float, by_folds: bool, quantiles: bool = False, logistic: bool = False
+) -> str:
     """Return the name of a candidate: how it weights kernels and scales columns.
 
     Parameters
@@ -71,6 +73,8 @@ def candidate_label(name: str, strength: float, by_folds: bool, quantiles: bool 
         Whether candidates were compared by folds; they then differ in the scaling too.
     quantiles : bool, default=False
         Whether the values of columns were replaced by normal quantiles.
+    logistic : bool, default=False
+        Whether it was compared with a kernel logistic regression in the mixture.
 
     Examples
     --------
@@ -86,7 +90,8 @@ def candidate_label(name: str, strength: float, by_folds: bool, quantiles: bool 
     scaled = f"{scaled} by likelihood" if name == "likelihood" else scaled
     if not by_folds:
         return label
-    return f"{label}, {scaled}, columns as quantiles" if quantiles else f"{label}, {scaled}"
+    columns = ", columns as quantiles" if quantiles else ""
+    return f"{label}, {scaled}{columns}{', with logistic regression' if logistic else ''}"
 
 
 def percent(value: float) -> str:

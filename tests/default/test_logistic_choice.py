@@ -1,0 +1,159 @@
+"""Candidates compared by kernel logistic regressions, where these predict classes much better."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import log_softmax, logsumexp
+
+from discernel import MultipleKernelDiscriminant
+from discernel.arrays.sample_weights import SampleWeights
+from discernel.default import choose as choice
+from discernel.default import propose
+from discernel.default.choose import choose
+from discernel.default.cross_fit import CrossFit, mixed_posteriors
+from discernel.default.logits import LogitSearch
+from discernel.default.metric import Metric
+from discernel.default.sample import draw_sample
+from discernel.discriminant import log_posteriors, posterior_losses
+from discernel.programs.simplex import uniform
+from discernel.targets import ClassTarget
+from tests.default.tables import few_matter, make_sample, rules
+
+EQUAL = uniform(12)
+
+
+def without_metric(sample):
+    return [Metric(np.ones(sample.rows.shape[1]))] * sample.n_folds
+
+
+def sample_of(X, codes, given=None):
+    weights = None if given is None else SampleWeights.of(given)
+    target = ClassTarget(np.unique(codes), codes, weights)
+    return draw_sample(X, target, most=1000, n_folds=4, rng=np.random.RandomState(0))
+
+
+def log_loss(clf, X, y):
+    return -np.log(clf.predict_proba(X)[np.arange(len(y)), y]).mean()
+
+
+def test_rules_without_noise_are_found_by_logistic_regressions(monkeypatch):
+    (X, y), (new, truth) = rules(150), rules(1000, seed=1)
+    clf = MultipleKernelDiscriminant().fit(X, y)
+    found = clf.learned_kernel_.considered
+    assert all(candidate.logistic for candidate in found)
+    assert found[0].strength > 0
+    monkeypatch.setattr(choice, "_MUCH_BETTER", 0.0)
+    other = MultipleKernelDiscriminant().fit(X, y)
+    assert not any(candidate.logistic for candidate in other.learned_kernel_.considered)
+    assert other.learned_kernel_.considered[0].strength == 0
+    assert log_loss(clf, new, truth) < 0.5 * log_loss(other, new, truth)
+    # Held-out rows were no part of what was chosen without them.
+    assert clf.expected_.log_loss > 0.5 * log_loss(clf, new, truth)
+
+
+def test_the_choice_says_so():
+    clf = MultipleKernelDiscriminant().fit(*rules(150))
+    assert "with logistic regression" in repr(clf.learned_kernel_.considered[0])
+    described = clf.learned_kernel_.considered[0].describe(True)
+    assert described.name.endswith(", with logistic regression")
+
+
+def test_other_tables_are_compared_by_scores_alone():
+    X, y = few_matter(150, 6)
+    found = MultipleKernelDiscriminant().fit(X, y).learned_kernel_.considered
+    assert not any(candidate.logistic for candidate in found)
+
+
+def test_there_is_none_where_the_model_has_none(monkeypatch):
+    monkeypatch.setattr(propose.LogitSearch, "most_rows", 100)
+    found = MultipleKernelDiscriminant().fit(*rules(150)).learned_kernel_.considered
+    assert not any(candidate.logistic for candidate in found)
+
+
+@pytest.mark.parametrize("kind", ["numbers", "labels"])
+def test_other_targets_have_no_logistic_regression(kind):
+    sample = make_sample(kind=kind)
+    found = choose(sample, without_metric(sample), pull=5.0, logistic=True).candidates
+    assert not any(candidate.logistic for candidate in found)
+
+
+def test_in_a_hurry_none_is_tried(monkeypatch):
+    def refuse(*_):
+        raise AssertionError
+
+    monkeypatch.setattr(choice, "must_stop_learning", lambda: True)
+    monkeypatch.setattr(CrossFit, "logit_posteriors", refuse)
+    sample = sample_of(*rules(100))
+    assert choose(sample, without_metric(sample), pull=5.0, logistic=True).candidates
+
+
+def test_logits_of_a_fold_do_not_know_its_labels():
+    X, y = rules(120)
+    sample = sample_of(X, y)
+    inside = sample.folds == 1
+    fit = CrossFit(sample, without_metric(sample), 0.0, dtype=np.float64)
+    told = []
+    for change in (0, 1):
+        codes = np.where(inside, (sample.target.codes + change) % 3, sample.target.codes)
+        target = ClassTarget(sample.target.classes, codes)
+        search = LogitSearch(target, 0.1)
+        search._lambdas, search._logits = [0.01], {0.01: np.zeros((120, 3))}  # leaves one λ
+        search._coef = {0.01: np.zeros((120, 3))}
+        for fold, division in zip(fit.folds, sample.divisions(), strict=True):
+            search.add_fold(*fold.weighted_matrices(EQUAL), *division)
+        told.append(search.held_out()[0])
+    np.testing.assert_array_equal(told[0][inside], told[1][inside])
+    assert np.abs(told[0][~inside] - told[1][~inside]).max() > 0.01
+
+
+@pytest.mark.parametrize("far", [0.0, 1e6])
+def test_columns_far_from_the_origin_change_nothing(far):
+    X, y = rules(100)
+    given = np.where(np.arange(100) % 3 == 0, 3.0, 1.0)
+    posteriors = []
+    for rows in (X, X + far):
+        sample = sample_of(rows, y, given)
+        fit = CrossFit(sample, without_metric(sample), 0.0, dtype=np.float64)
+        posteriors.append(fit.logit_posteriors(sample.target, 0.1, [EQUAL] * sample.n_folds))
+    np.testing.assert_allclose(posteriors[1], posteriors[0], atol=1e-6)
+    np.testing.assert_allclose(logsumexp(posteriors[0], axis=1), 0.0, atol=1e-12)
+
+
+def test_losses_are_those_of_the_mixture():
+    sample = sample_of(*rules(150))
+    fit = CrossFit(sample, without_metric(sample), 0.0, dtype=np.float64)
+    alone = fit.best("average", EQUAL, (0.1, 0.01))
+    np.testing.assert_array_equal(alone.losses, alone.score_losses)
+    both = replace(sample, classes=sample.target)
+    fit = CrossFit(both, without_metric(sample), 0.0, dtype=np.float64)
+    found = fit.best("average", EQUAL, (0.1, 0.01))
+    lam = found.candidate.regularization
+    assert lam == alone.candidate.regularization
+    np.testing.assert_array_equal(found.score_losses, alone.losses)
+    by_scores = log_posteriors(found.predicted, sample.target, sample.scores)
+    by_logits = fit.logit_posteriors(sample.target, lam, [EQUAL] * sample.n_folds)
+    mixed = mixed_posteriors(by_scores, by_logits, sample.target)
+    losses, right = posterior_losses(mixed, sample.target)
+    np.testing.assert_allclose(found.losses, losses)
+    assert found.candidate.error == pytest.approx(losses.mean())
+    assert found.candidate.accuracy == pytest.approx(right.mean())
+    assert found.candidate.logistic
+    # All λ that were tried have the losses of the best, and their own by scores.
+    assert all(one.losses is found.losses for one in fit.tried)
+    assert len({id(one.score_losses) for one in fit.tried}) == len(fit.tried) == 2
+
+
+def test_a_mixture_is_better_than_the_better_of_two_up_to_a_row():
+    rng, n = np.random.default_rng(0), 400
+    codes = rng.integers(0, 3, n)
+    target = ClassTarget(np.arange(3), codes)
+    right = log_softmax(3.0 * np.eye(3)[codes] + rng.normal(size=(n, 3)), axis=1)
+    wrong = log_softmax(3.0 * rng.normal(size=(n, 3)), axis=1)
+    mean = {}
+    for name, pair in {"good": (right, wrong), "bad": (wrong, wrong)}.items():
+        mixed = mixed_posteriors(*pair, target)
+        np.testing.assert_allclose(logsumexp(mixed, axis=1), 0.0, atol=1e-12)
+        mean[name] = posterior_losses(mixed, target)[0].mean()
+    assert mean["good"] < posterior_losses(right, target)[0].mean() + 3.0 / n
+    np.testing.assert_allclose(mean["bad"], posterior_losses(wrong, target)[0].mean())
