@@ -91,16 +91,9 @@ def choose(
     logistic : bool
         Whether the model may have a kernel logistic regression of classes.
     """
-    (make, lambdas), shares = make_fits(sample, regularization, device), sample.weights.shares
-    together = sample.target.groups
-    known = ([], None) if columns is None else (columns.tried, columns.memory)
-    tried, ranking, memory = try_strengths(make, metrics, lambdas, shares, together, *known)
-    best_fit = make, metrics, ranking[0], memory
-    if logistic and (classes := _classes_of_logits(sample.target, *best_fit)) is not None:
-        sample = replace(sample, classes=classes)
-        make, lambdas = make_fits(sample, regularization, device)
-        again = make, metrics, lambdas, shares, together
-        tried, ranking, memory = try_strengths(*again, memory=memory)
+    compared = _compare(sample, metrics, regularization, device, columns, logistic)
+    sample, make, lambdas, tried, ranking, memory = compared
+    shares, together = sample.weights.shares, sample.target.groups
     found = _try_likelihood(make, sample, ranking[0], lambdas, groups, device, memory)
     by_likelihood = None
     if found is not None:
@@ -136,6 +129,39 @@ def choose(
         pairs = zip(without, columns.without, strict=True)
         without = [own if one.quantiles else one for own, one in pairs]
     return Selection(candidates, without, by_likelihood)
+
+
+def _compare(
+    sample: Sample,
+    metrics: Sequence[Metric],
+    regularization: float | None,
+    device: Device | None,
+    columns: ColumnChoice | None,
+    logistic: bool,
+) -> tuple[
+    Sample,
+    Callable[..., CrossFit],
+    Sequence[float],
+    list[list[Scored]],
+    list[Scored],
+    CrossFit | None,
+]:
+    """Compare strengths of metrics, by scores or by a mixture with kernel logistic regressions.
+
+    Return the sample, with the classes that the mixture is compared on, if any; what makes fits,
+    the λ to choose from, and what `try_strengths` returns. The parameters are those of `choose`.
+    """
+    (make, lambdas), shares = make_fits(sample, regularization, device), sample.weights.shares
+    together = sample.target.groups
+    known = ([], None) if columns is None else (columns.tried, columns.memory)
+    tried, ranking, memory = try_strengths(make, metrics, lambdas, shares, together, *known)
+    best_fit = make, metrics, ranking[0], memory
+    if logistic and (classes := _classes_of_logits(sample.target, *best_fit)) is not None:
+        sample = replace(sample, classes=classes)
+        make, lambdas = make_fits(sample, regularization, device)
+        again = make, metrics, lambdas, shares, together
+        tried, ranking, memory = try_strengths(*again, memory=memory)
+    return sample, make, lambdas, tried, ranking, memory
 
 
 def _classes_of_logits(

@@ -234,17 +234,10 @@ def propose_kernels(
     whole = wider, np.arange(len(wider.rows))
     learn: Callable[[Device | None, Job], Metric] = _learned_metric
     fold_metrics, metric = _learn_metrics(sample, whole, columns, device, hurries)
-    choice = choose(
-        sample,
-        fold_metrics,
-        pull=pull,
-        regularization=regularization,
-        device=device,
-        is_whole=is_whole,
-        groups=groups,
-        columns=columns,
-        logistic=len(X) <= LogitSearch.most_rows,
-    )
+    logistic = len(X) <= LogitSearch.most_rows
+    options: dict[str, Any] = {"pull": pull, "regularization": regularization, "is_whole": is_whole}
+    options |= {"device": device, "groups": groups, "columns": columns, "logistic": logistic}
+    choice = choose(sample, fold_metrics, **options)
     strength, known = choice.candidates[0].strength, wider.positions
     if choice.by_likelihood is not None:
         learn, fold_metrics = partial(_likelihood_metric, groups), choice.by_likelihood
