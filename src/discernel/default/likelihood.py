@@ -21,8 +21,8 @@ from discernel.exceptions import NumericalError
 from discernel.kernels.distance import median_distance
 from discernel.progress.deadline import must_stop_learning
 
-#: Evaluations of the likelihood. Each takes three factorisations. Stopping earlier, with a step that
-#: decreases J by 3e-5 or less, would end on plateaus, as those of `segment` and `puma32h`.
+#: Evaluations of the likelihood. Each takes three factorisations. Stopping earlier, with a step
+#: that decreases J by less than 3e-5, would end on plateaus, such as one of `segment`.
 _EVALUATIONS = 30
 #: λ where the search starts, and its limits. With a larger one all is noise, which is a local
 #: optimum of its own; a smaller one is too small for single precision.
