@@ -21,10 +21,9 @@ from discernel.exceptions import NumericalError
 from discernel.kernels.distance import median_distance
 from discernel.progress.deadline import must_stop_learning
 
-#: Evaluations of the likelihood at most, each of three factorisations, and the decrease of J with a
-#: step that is worth another. With 3e-4, one of six draws of 250 rows of `puma32h` ended on a
-#: plateau, with 3.5 times the squared error.
-_EVALUATIONS, _WORTHWHILE = 30, 3e-5
+#: Evaluations of the likelihood. Each takes three factorisations. Stopping earlier, with a step
+#: that decreases J by less than 3e-5, would end on plateaus, such as one of `segment`.
+_EVALUATIONS = 30
 #: λ where the search starts, and its limits. With a larger one all is noise, which is a local
 #: optimum of its own; a smaller one is too small for single precision.
 _START, _LIMITS = 0.3, (1e-3, 1.0)
@@ -142,8 +141,7 @@ def learn_likelihood_metric(
 
     Notes
     -----
-    From equal scales at the median distance, until a step decreases the function by less than
-    0.00003, with at most 30 evaluations.
+    From equal scales at the median distance, with at most 30 evaluations.
     """
     X, scores = np.asarray(X, dtype=np.float64), np.asarray(scores, dtype=np.float64)
     varies = (X[0] != X).any(axis=0)
@@ -188,6 +186,6 @@ def _minimize(function: MarginalLikelihood, start: FloatArray) -> FloatArray:
         jac=True,
         method="L-BFGS-B",
         bounds=[*[(None, highest)] * len(start), tuple(np.log(_LIMITS).tolist())],
-        options={"maxfun": _EVALUATIONS, "ftol": _WORTHWHILE},
+        options={"maxfun": _EVALUATIONS},
     )
     return best[1]
