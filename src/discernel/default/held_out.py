@@ -183,7 +183,8 @@ def cross_fitted_scores(
             n_folds = min(n_folds, _FEW_FOLDS)
         folds = deal_folds(fit.fitted, target.strata, n_folds, target.groups)
         folds = folds if few else -folds  # one half is predicted, from the other
-    scores, groups = np.zeros_like(target.scores), fit.left_out_groups(target)
+    scores = np.zeros_like(target.scores)
+    groups = None if target.predicts_scores else fit.left_out_groups(target)
     for fold in range(int(folds.max()) + 1):
         outside, inside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
         if not few and len(outside) > _MOST_TO_LEARN_FROM:

@@ -18,6 +18,8 @@ _MOST_STEPS, _MOST_INNER = 100, 200
 #: The share of the residual that is left of a Newton system: far from the optimum, and near it; no
 #: less than the root of so many times the tolerance.
 _ROUGH, _FINE, _TOLERANCES = 0.3, 1e-2, 10.0
+#: No objective counts as less: it is 0 where classes are told apart without an error.
+_LEAST_VALUE = 1e-300
 #: Steps of conjugate gradients in one of Newton's, after which the next has a new preconditioner:
 #: with up to 2,000 rows, its factorization takes the time of about ten of them.
 _MANY_INNER = 6
@@ -214,13 +216,15 @@ class _Point:
         toward = preconditioner.solve(left)
         size = first = toward.along(left)
         step = LogisticFit(*map(np.zeros_like, toward))
-        least = first * np.clip(np.sqrt(max(first, 0.0) / self.value), fine, _ROUGH) ** 2
+        # Rounding errors of a kernel of single precision can make a value near 0 negative.
+        share = max(first, 0.0) / max(self.value, _LEAST_VALUE)
+        least = first * np.clip(np.sqrt(share), fine, _ROUGH) ** 2
         n_inner = 0
         while size > least and n_inner < _MOST_INNER:
             n_inner += 1
             curved = self.hessian(toward)
             curvature = toward.along(curved)
-            if curvature == 0.0:
+            if curvature <= 0.0:
                 break  # rounding errors are larger than what is left to gain
             length = size / curvature
             step, left = step.plus(toward, length), left.plus(curved, -length)
