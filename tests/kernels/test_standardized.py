@@ -104,8 +104,9 @@ def test_units_of_columns_do_not_matter_to_the_default(bank):
     options = {"criterion": "rkda", "regularization": 1e-2, "bank": bank}
     plain = MultipleKernelDiscriminant(**options).fit(X, y)
     other = MultipleKernelDiscriminant(**options).fit(X * UNITS, y)
+    # Logistic regressions of the folds end at a tolerance.
     np.testing.assert_allclose(
-        other.predict_proba(X * UNITS), plain.predict_proba(X), rtol=1e-6, atol=1e-9
+        other.predict_proba(X * UNITS), plain.predict_proba(X), rtol=1e-4, atol=1e-6
     )
 
 

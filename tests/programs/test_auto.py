@@ -136,9 +136,9 @@ def test_few_evaluations_are_made_on_all_samples(monkeypatch):
     sizes = []
     plain = DenseBank.system
 
-    def counted(bank, *args):
+    def counted(bank, *args, **options):
         sizes.append(bank.n_samples)
-        return plain(bank, *args)
+        return plain(bank, *args, **options)
 
     monkeypatch.setattr(DenseBank, "system", counted)
     X, y = make_classification(1000, 10, n_informative=6, random_state=0)

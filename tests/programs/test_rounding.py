@@ -82,8 +82,8 @@ def test_nothing_is_certified_where_kernels_can_be_wrong_by_the_ridge(size):
 class BackwardBank(DenseBank):
     """A bank whose factorisations are those of N + E, with the E of some dozen roundings."""
 
-    def system(self, weights, ridge):
-        return super().system(weights, ridge + 1e-14)
+    def system(self, weights, ridge, **options):
+        return super().system(weights, ridge + 1e-14, **options)
 
 
 @pytest.mark.parametrize("lam", [1e-4, 1e-6, 1e-8])

@@ -194,7 +194,7 @@ class SingleKernelClassifier(ClassifierMixin, BaseKernelEstimator):
             Fitted.
         """
         values = self._check_regularizations()
-        training = check_training(self, X, y, keep=False)  # the best estimator keeps them
+        training = check_training(self, X, y)
         X, y, kernels = training.X, training.y, training.reader.kernels
         target = ClassTarget.from_labels(y)
         folds = self._folds(target)
