@@ -25,17 +25,21 @@ C = [0.1, 1.0, 10.0, 100.0]
 
 @dataclass(frozen=True)
 class Prediction:
-    """Classes of the held-out rows, and probabilities of all classes, shape (n_rows, n_classes)."""
+    """Classes of the held-out rows, and probabilities of all classes, shape (n_rows, n_classes).
+
+    `expected` is what the method claims about new rows, None for methods without claims.
+    """
 
     classes: np.ndarray
     probabilities: np.ndarray
+    expected: Any = None
 
 
 Method = Callable[[Division], Prediction]
 
 
 def predict(clf: Any, X: Any) -> Prediction:
-    return Prediction(clf.predict(X), clf.predict_proba(X))
+    return Prediction(clf.predict(X), clf.predict_proba(X), getattr(clf, "expected_", None))
 
 
 def auto(division: Division, **options: Any) -> Prediction:

@@ -85,7 +85,11 @@ class Run:
 
 @dataclass(frozen=True)
 class Result:
-    """Accuracies in %, the log-loss in nats per row, and the CPU time to learn and predict."""
+    """Accuracies in %, the log-loss in nats per row, and the CPU time to learn and predict.
+
+    `claimed` has the accuracy and log-loss that the default expects before it sees new rows, and
+    the ends of the interval of the accuracy.
+    """
 
     accuracy: float
     log_loss: float
@@ -93,6 +97,7 @@ class Result:
     seconds: float
     train: int
     test: int
+    claimed: dict[str, float] | None = None
 
 
 def measure(run: Run) -> Result | None:
@@ -116,7 +121,17 @@ def measure(run: Run) -> Result | None:
         seconds=seconds,
         train=len(division.y_train),
         test=len(division.y_test),
+        claimed=claims(found),
     )
+
+
+def claims(found: Prediction) -> dict[str, float] | None:
+    """Return what a prediction claims, with accuracies in %; None if it claims nothing."""
+    expected = found.expected
+    if expected is None:
+        return None
+    parts = {"accuracy": 100.0, "low": 100.0, "high": 100.0, "log_loss": 1.0}
+    return {name: unit * float(getattr(expected, name)) for name, unit in parts.items()}
 
 
 def log_loss(found: Prediction, y: np.ndarray) -> float:

@@ -2,28 +2,24 @@
 
 ``git worktree add /tmp/other 926add8`` and ``python default_against_version.py /tmp/other/src``
 compare with another version, on the tasks and splits of `default_against_peers`. Needs pandas and
-the data sets' folder in ``DISCERNEL_DATA``. Every fit is stored in ``.cache``, and only missing
-ones are computed; ``--redo`` computes those of this version again.
+the data sets' folder in ``DISCERNEL_DATA``. Every fit is stored in ``.cache``, where the other
+comparisons of the default find those of this version, and only missing ones are computed;
+``--redo`` computes those of this version again.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
-import time
-import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from baselines import auto
 from common import write_record
-from default_against_baselines import log_loss
-from joblib import Parallel, delayed
-from tasks import ARRAYS, TABLES, divide
+from default_against_baselines import Result, Run, forget, read, run_missing
+from tasks import ARRAYS, TABLES
 
 TASKS = [*ARRAYS, *TABLES]
 SPLITS = 20
@@ -31,61 +27,37 @@ SPLITS = 20
 OFFSET = 0.02
 #: Tasks with at most this many training rows are reported by themselves too.
 FEW_ROWS = 200
-CACHE = Path(__file__).parent / ".cache" / "versions"
+CACHE = Path(__file__).parent / ".cache"
 
 
-def measure(task: str, seed: int) -> dict[str, Any]:
-    """Return what the default of the imported version does on one split of a task."""
-    division = divide(task, seed)
-    start = time.process_time()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = auto(division)
-    return {
-        "task": task,
-        "seed": seed,
-        "n": len(division.y_train),
-        "seconds": time.process_time() - start,
-        "accuracy": 100.0 * float(np.mean(found.classes == division.y_test)),
-        "log_loss": log_loss(found, division.y_test),
-    }
+def runs(n_splits: int) -> list[Run]:
+    """Return the fits, in the order in which they are made."""
+    return [Run(task, "auto", seed) for seed in range(n_splits) for task in TASKS]
 
 
-def measure_missing(stored: Path, n_splits: int, jobs: int) -> None:
-    """Append one line of JSON for every fit that is not stored yet."""
-    known = {(line["task"], line["seed"]) for line in read(stored)}
-    runs = [(task, seed) for seed in range(n_splits) for task in TASKS]
-    missing = [run for run in runs if run not in known]
-    found = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)(
-        delayed(measure)(*run) for run in missing
-    )
-    stored.parent.mkdir(parents=True, exist_ok=True)
-    with stored.open("a") as file:
-        for line in found:
-            file.write(json.dumps(line) + "\n")
-            file.flush()
+def read_all(cache: Path, n_splits: int) -> dict[tuple[str, int], Result]:
+    """Return all stored results by task and split."""
+    found = {(run.task, run.seed): read(run, cache) for run in runs(n_splits)}
+    return {key: result for key, result in found.items() if result is not None}
 
 
-def read(stored: Path) -> list[dict[str, Any]]:
-    return list(map(json.loads, stored.read_text().splitlines())) if stored.exists() else []
-
-
-def summarize(other: list[dict[str, Any]], own: list[dict[str, Any]]) -> dict[str, Any]:
+def summarize(
+    other: dict[tuple[str, int], Result], own: dict[tuple[str, int], Result]
+) -> dict[str, Any]:
     """Return the means of each task over the splits that both have, and their ratios."""
-    by_run = [{(line["task"], line["seed"]): line for line in lines} for lines in (other, own)]
-    common = sorted(by_run[0].keys() & by_run[1].keys())
     tasks = []
     for task in TASKS:
-        runs = [run for run in common if run[0] == task]
-        pairs = [[version[run] for run in runs] for version in by_run]
+        common = sorted(key for key in other.keys() & own.keys() if key[0] == task)
+        pairs = [[version[key] for key in common] for version in (other, own)]
         means = {
-            name: [float(np.mean([line[name] for line in lines])) for lines in pairs]
+            name: [float(np.mean([getattr(one, name) for one in results])) for results in pairs]
             for name in ("log_loss", "accuracy", "seconds")
         }
         before, after = means["log_loss"]
         ratio = (after + OFFSET) / (before + OFFSET)
-        entry = {"task": task, "n": pairs[0][0]["n"], "splits": len(runs), "ratio": ratio}
-        tasks.append(entry | {name: np.round(both, 5).tolist() for name, both in means.items()})
+        entry = {"task": task, "n": pairs[1][0].train, "splits": len(common), "ratio": ratio}
+        entry |= {name: np.round(both, 5).tolist() for name, both in means.items()}
+        tasks.append(entry | {"claimed": claimed_means(pairs[1])})
     few = [entry["ratio"] for entry in tasks if entry["n"] <= FEW_ROWS]
     cost = [entry["seconds"][1] / entry["seconds"][0] for entry in tasks]
     return {
@@ -96,6 +68,13 @@ def summarize(other: list[dict[str, Any]], own: list[dict[str, Any]]) -> dict[st
         "cost_ratio": _geometric_mean(cost),
         "tasks": tasks,
     }
+
+
+def claimed_means(results: list[Result]) -> dict[str, float]:
+    """Return the means of what is claimed before new rows are seen, with accuracies in %."""
+    claimed = [result.claimed for result in results if result.claimed is not None]
+    names = ("accuracy", "log_loss", "low", "high")
+    return {name: round(float(np.mean([one[name] for one in claimed])), 5) for name in names}
 
 
 def _geometric_mean(numbers: list[float]) -> float:
@@ -112,18 +91,18 @@ def main() -> None:
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.measure is not None:
-        measure_missing(given.measure, given.splits, given.jobs)
+        run_missing(runs(given.splits), given.measure, given.jobs)
         return
-    stored = {CACHE / f"{given.name}.jsonl": given.other, CACHE / "this.jsonl": None}
+    stored = {CACHE / "versions" / given.name: given.other, CACHE: None}
     if given.redo:
-        (CACHE / "this.jsonl").unlink(missing_ok=True)
+        forget(runs(given.splits), CACHE)
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
     for path, source in stored.items():
         known = {"PYTHONPATH": source or str(Path(__file__).parents[1] / "src")}
         command = [sys.executable, __file__, given.other, "--measure", str(path)]
         command += ["--splits", str(given.splits), "--jobs", str(given.jobs)]
         subprocess.run(command, env=os.environ | threads | known, check=True)
-    results = summarize(*map(read, stored))
+    results = summarize(*(read_all(path, given.splits) for path in stored))
     for name, value in results.items():
         if name != "tasks":
             print(name, value)

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax, logsumexp
 
-from discernel import MultipleKernelDiscriminant
+from discernel import MultipleKernelDiscriminant, open_rows
 from discernel.arrays.sample_weights import SampleWeights
+from discernel.bank import LowRank
 from discernel.default import choose as choice
-from discernel.default import propose
+from discernel.default import logits, propose
 from discernel.default.choose import choose
 from discernel.default.cross_fit import CrossFit, mixed_posteriors
 from discernel.default.logits import LogitSearch
@@ -69,6 +70,34 @@ def test_there_is_none_where_the_model_has_none(monkeypatch):
     monkeypatch.setattr(propose.LogitSearch, "most_rows", 100)
     found = MultipleKernelDiscriminant().fit(*rules(150)).learned_kernel_.considered
     assert not any(candidate.logistic for candidate in found)
+
+
+@pytest.mark.parametrize("options", [{"statistics": "training"}, {"bank": LowRank(60)}])
+def test_candidates_are_compared_without_what_the_model_lacks(options):
+    found = MultipleKernelDiscriminant(**options).fit(*rules(150)).learned_kernel_.considered
+    assert not any(candidate.logistic for candidate in found)
+
+
+def test_candidates_of_chunks_are_compared_by_scores():
+    found = MultipleKernelDiscriminant().fit(open_rows(*rules(150))).learned_kernel_.considered
+    assert not any(candidate.logistic for candidate in found)
+
+
+def test_more_rows_than_the_metric_was_learned_from(monkeypatch):
+    monkeypatch.setattr(propose, "_FEW", 100)
+    monkeypatch.setattr(propose, "_MOST_FOR_METRIC", 150)
+    (X, y), (new, truth) = rules(320, seed=10), rules(1000, seed=1)
+    clf = MultipleKernelDiscriminant().fit(X, y)
+    found = clf.learned_kernel_.considered[0]
+    assert found.logistic
+    assert found.strength > 0
+    assert "that the metric was not learned from" in str(clf.expected_)
+    assert clf.link_weights_["kernel logistic"] > 0
+    monkeypatch.setattr(logits.LogitSearch, "most_rows", 300)
+    other = MultipleKernelDiscriminant().fit(X, y)
+    assert "kernel logistic" not in other.link_weights_
+    assert log_loss(clf, new, truth) < 0.5 * log_loss(other, new, truth)
+    assert clf.expected_.log_loss > 0.5 * log_loss(clf, new, truth)
 
 
 @pytest.mark.parametrize("kind", ["numbers", "labels"])

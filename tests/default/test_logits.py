@@ -11,6 +11,7 @@ from sklearn.preprocessing import scale
 from discernel import KernelDiscriminant, MultipleKernelDiscriminant, open_rows
 from discernel.bank import DenseBank, Iterative, LowRank
 from discernel.default import LogitSearch
+from discernel.default.held_out import predict_independent
 from discernel.default.logits import _TOL
 from discernel.kernels import RBF
 from discernel.programs.logistic import LogisticProblem
@@ -128,3 +129,21 @@ def test_it_takes_no_memory_beyond_that_of_the_rest_of_the_fit(monkeypatch):
 
     peak(0)  # what is made once
     assert peak(2000) <= peak(0) + 0.1
+
+
+def test_rows_that_had_no_part_in_the_kernel_are_predicted_in_folds_from_all_others():
+    X, codes = scale(load_wine().data), load_wine().target
+    bank, rows = DenseBank(RBF(width=4.0)(X)[None]), np.arange(1, 178, 2)
+    made, fitted = LogitSearch(ClassTarget(np.arange(3), codes), 1e-3), np.eye(3)[codes]
+    predict_independent(made, bank, np.ones(1), fitted, rows)
+    np.testing.assert_array_equal(np.sort(np.concatenate(made._folds)), rows)
+    held_out, kernel = made.held_out()[0], bank.combined(np.ones(1))
+    assert not held_out[::2].any()
+    for inside in made._folds:
+        outside = np.setdiff1d(np.arange(178), inside)
+        square = kernel[np.ix_(outside, outside)]
+        problem = LogisticProblem(square, codes[outside], 3, np.ones(len(outside)))
+        fits = [problem.minimize(lam, tol=_TOL) for lam in made._logits]
+        logits = [kernel[np.ix_(inside, outside)] @ one.coef + one.intercept for one in fits]
+        error = min(np.abs(one - held_out[inside]).max() for one in logits)
+        assert error < 1e-3 * np.abs(held_out).max()

@@ -158,6 +158,30 @@ class Relearner:
         return (found, like_model) if self.target.n_samples <= _FEW else (like_model,)
 
 
+def predict_independent(
+    logits: LogitSearch, bank: Bank, weights: FloatArray, fitted: FloatArray, rows: Positions
+) -> None:
+    """Predict rows whose labels had no part in the kernel, in folds, by regressions of the others.
+
+    Parameters
+    ----------
+    logits : LogitSearch
+        Predicts the rows.
+    bank : Bank
+        The kernels of the model.
+    weights : ndarray of shape (n_kernels,)
+        Their weights.
+    fitted : ndarray of shape (n_samples, n_targets)
+        The predictions of the model, by which rows are told apart.
+    rows : ndarray of int
+        The rows.
+    """
+    part = logits.target.part(rows)
+    folds = deal_folds(fitted[rows], part.strata, _FOLDS[_FEW], part.groups)
+    for fold in range(int(folds.max()) + 1):
+        logits.add(bank, weights, rows[folds == fold])
+
+
 def cross_fitted_scores(
     relearner: Relearner, fit: LeastSquares, logits: LogitSearch | None = None
 ) -> tuple[FloatArray, Positions]:

@@ -31,10 +31,11 @@ _FOLD_TOL, _TOL = 1e-3, 1e-5
 class LogitSearch:
     """Kernel logistic regressions of the folds, and the λ that predicts held-out rows best.
 
-    λ is searched downhill in the first fold. In the other folds, the λ found there and its
-    neighbours are tried. Of these, the regression of all rows has the λ with the least log-loss in
-    all folds. The logits of the rows of a fold are those of the λ with the least log-loss in the
-    other folds, because the λ that is best for the rows themselves would look too good.
+    A fold is predicted by a regression of all other rows, also of those in no fold. λ is searched
+    downhill in the first fold. In the other folds, the λ found there and its neighbours are tried.
+    Of these, the regression of all rows has the λ with the least log-loss in all folds. The logits
+    of the rows of a fold are those of the λ with the least log-loss in the other folds, because the
+    λ that is best for the rows themselves would look too good.
 
     Parameters
     ----------
@@ -49,7 +50,7 @@ class LogitSearch:
 
     def __init__(self, target: ClassTarget, regularization: float) -> None:
         start = max(_START * regularization, _LEAST_START)
-        self._target, self._roots = target, target.row_weights.roots
+        self.target, self._roots = target, target.row_weights.roots
         larger = [factor * start for factor in _GRID if factor * start > 2.0 * _LEAST]
         self._lambdas = [*larger, _LEAST]
         self._logits: dict[float, FloatArray] = {}
@@ -68,7 +69,7 @@ class LogitSearch:
         inside : ndarray of int
             The rows of the fold.
         """
-        outside = np.setdiff1d(np.arange(self._target.n_samples), inside)
+        outside = np.setdiff1d(np.arange(self.target.n_samples), inside)
         kernel = bank.combined(weights)
         square = kernel[np.ix_(outside, outside)]
         cross = kernel[np.ix_(inside, outside)] / self._roots[inside][:, None]
@@ -88,7 +89,7 @@ class LogitSearch:
         outside, inside : ndarray of int
             The other rows and those of the fold.
         """
-        target, problem = self._target, _problem(square, self._target.part(outside))
+        target, problem = self.target, _problem(square, self.target.part(outside))
         part, fits = target.part(inside), dict[float, LogisticFit]()
 
         def loss(regularization: float) -> float:
@@ -111,16 +112,19 @@ class LogitSearch:
         self._logits = {lam: found for lam, found in self._logits.items() if lam in near}
 
     def held_out(self) -> tuple[FloatArray, float]:
-        """Return the logits of all rows, by fits to the other folds, and the best λ."""
+        """Return the logits of the rows of all folds, by fits to other rows, and the best λ.
+
+        Rows in no fold have the logits 0.
+        """
         lambdas, logits = list(self._logits), list(self._logits.values())
-        parts = [self._target.part(inside) for inside in self._folds]
+        parts = [self.target.part(inside) for inside in self._folds]
         losses = np.array(
             [
                 [_log_loss(one[rows], part) for rows, part in zip(self._folds, parts, strict=True)]
                 for one in logits
             ]
         )
-        found = np.empty_like(logits[0])
+        found = np.zeros_like(logits[0])
         for fold, inside in enumerate(self._folds):
             best = int((losses.sum(axis=1) - losses[:, fold]).argmin())
             found[inside] = logits[best][inside]
@@ -136,9 +140,11 @@ class LogitSearch:
         weights : ndarray of shape (n_kernels,)
             Their weights.
         """
-        target, (held_out, lam) = self._target, self.held_out()
+        target, (held_out, lam) = self.target, self.held_out()
         problem = _problem(bank.combined(weights), target)
-        mean = self._coef[lam] / max(1, len(self._folds) - 1)
+        n_fits = np.full((target.n_samples, 1), len(self._folds))
+        n_fits[np.concatenate(self._folds)] -= 1
+        mean = self._coef[lam] / np.maximum(1, n_fits)
         start = problem.start()._replace(coef=mean, mapped=problem.times_kernel(mean))
         found = problem.minimize(lam, tol=_TOL, start=start)
         coef = self._roots[:, None] * found.coef

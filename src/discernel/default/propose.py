@@ -200,6 +200,7 @@ def propose_kernels(
     device: Device | None = None,
     groups: Positions | None = None,
     sources: Columns | None = None,
+    logistic: bool = False,
 ) -> Proposal:
     """Return the kernels that predict held-out rows best.
 
@@ -224,6 +225,8 @@ def propose_kernels(
         likelihood; by default each has its own.
     sources : dict of str to ndarray of int, optional
         The columns of each source; by default there is one source, of all columns.
+    logistic : bool
+        Whether the model has a kernel logistic regression, if it has few rows.
     """
     hurries, rows = must_stop_learning(), divided_columns(X, spreads)
     samples = _draw_samples(rows, target, random_state, hurries, sources)
@@ -234,7 +237,7 @@ def propose_kernels(
     whole = wider, np.arange(len(wider.rows))
     learn: Callable[[Device | None, Job], Metric] = _learned_metric
     fold_metrics, metric = _learn_metrics(sample, whole, columns, device, hurries)
-    logistic = len(X) <= LogitSearch.most_rows
+    logistic = logistic and len(X) <= LogitSearch.most_rows
     options: dict[str, Any] = {"pull": pull, "regularization": regularization, "is_whole": is_whole}
     options |= {"device": device, "groups": groups, "columns": columns, "logistic": logistic}
     choice = choose(sample, fold_metrics, **options)

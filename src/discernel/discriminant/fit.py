@@ -79,9 +79,13 @@ class HeldOutScores:
         left_out = fit.left_out_scores(fit.left_out_groups(target))
         if self.rows is None:
             return left_out, target
-        held = target.part(self.rows).holders
-        rows = np.union1d(self.rows, np.flatnonzero((held < 2)[target.codes]))
+        rows = self.counted(target)
         return left_out[rows], target.part(rows)
+
+    def counted(self, target: ClassTarget) -> NDArray[np.intp]:
+        """Return the rows of `of`, if leave-one-out scores of some rows are held-out scores."""
+        held = target.part(self.rows).holders
+        return np.union1d(self.rows, np.flatnonzero((held < 2)[target.codes]))
 
 
 def left_out_words(target: Target, n_held: int | None = None, learned: str | None = None) -> str:

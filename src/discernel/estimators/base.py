@@ -84,6 +84,8 @@ class BaseKernelEstimator(BaseEstimator):
     _holds_out: ClassVar[bool] = False
     #: Whether rows in chunks can be fitted, by sums of features.
     _sums: ClassVar[bool] = False
+    #: Whether a kernel logistic regression of the classes is a part of the model.
+    _fits_logits: bool = False
     #: Options of `check_training` for the check of y.
     _y_checks: ClassVar[Mapping[str, Any]] = {}
     #: The clock of a time limit.

@@ -46,6 +46,10 @@ class BaseKernelDiscriminant(
     _holds_out: ClassVar[bool] = True
     _sums: ClassVar[bool] = True
 
+    @property
+    def _fits_logits(self) -> bool:  # type: ignore[override]
+        return bool(self.statistics == "loo")
+
     discriminant_ = view("head.discriminant", "Directions, class means and scalings.")
     link_weights_ = view("head.link_weights", "The weights of the links, by name.")
     decision_ = view("head.decision", "The rule from probabilities to a class.")
@@ -77,7 +81,7 @@ class BaseKernelDiscriminant(
         (given, decision), target = known, learning.target
         fit, held_out = learning.fit(), HeldOutScores()
         if self.statistics == "loo":
-            held_out = learning.held_out(fit, logistic=True)
+            held_out = learning.held_out(fit)
         found = fit_discriminant(fit, target, self.statistics, held_out)
         found = replace(found, dual_coef=learning.coef(found.dual_coef))
         return learning.model(

@@ -28,6 +28,7 @@ from discernel.default import (
     cross_fitted_scores,
     residual_landmarks,
 )
+from discernel.default.held_out import predict_independent
 from discernel.default.metric import Metric
 from discernel.discriminant import HeldOutScores, left_out_words
 from discernel.exceptions import LeftOutColumnWarning, LowRankWarning, caller_stacklevel
@@ -113,33 +114,28 @@ class Learning:
             self.bank, self.weights, self.target, lam, scores
         )
 
-    def held_out(self, fit: LeastSquares, *, logistic: bool = False) -> HeldOutScores:
+    def held_out(self, fit: LeastSquares) -> HeldOutScores:
         """Return scores of rows whose labels neither the kernel nor the fit has seen.
+
+        If the model may have a kernel logistic regression of the classes, it is fitted too.
 
         Parameters
         ----------
         fit : LeastSquares
             The fit of the target.
-        logistic : bool, default=False
-            Whether a kernel logistic regression of the classes is fitted too, if possible.
         """
         relearner, proposal, n = self.relearner, self.proposal, self.target.n_samples
         phase("scoring held-out rows")
         groups = self.target.groups
         if not relearner.learns:
             return HeldOutScores(where=left_out_words(self.target))
+        search = self._logit_search()
         if proposal is not None and len(proposal.dependent):
             rows = proposal.independent(np.arange(n))
             if len(rows):
                 n_held = None if groups is None else len(groups.subset(rows))
-                return HeldOutScores(rows, where=left_out_words(self.target, n_held, "metric"))
-        # With the kernels or the criterion of the default, if predictions are made with the kernel
-        # matrix of few rows, and if there is time.
-        is_default = proposal is not None or self.request.leaves_choice
-        is_exact = self.bank.has_matrices and self.bank.predicting() is None
-        is_fast, search = is_exact and n <= LogitSearch.most_rows, None
-        if logistic and is_default and is_fast and not must_stop_learning():
-            search = LogitSearch(self.target, self.facts.learned.regularization)
+                where = left_out_words(self.target, n_held, "metric")
+                return self._with_logits(HeldOutScores(rows, where=where), fit, search)
         scores, folds = cross_fitted_scores(relearner, fit, search)
         rows, n_folds = np.flatnonzero(folds >= 0), int(folds.max()) + 1
         where = f"held out, {n_folds} folds" if n_folds > 1 else "held out, half of the rows"
@@ -149,6 +145,32 @@ class Learning:
                 where = f"held out, {len(groups.subset(rows)):,} of {len(groups):,} groups"
         regression = None if search is None else search.fit(self.bank, self.weights)
         return HeldOutScores(rows, scores[rows], where=where, logistic=regression)
+
+    def _logit_search(self) -> LogitSearch | None:
+        """Return a search for a kernel logistic regression; None if the model has none.
+
+        With the kernels or the criterion of the default, if predictions are made with the kernel
+        matrix of few rows, and if there is time.
+        """
+        is_default = self.proposal is not None or self.request.leaves_choice
+        is_exact = self.bank.has_matrices and self.bank.predicting() is None
+        is_few = self.target.n_samples <= LogitSearch.most_rows
+        if not (self.run.fits_logits and is_default and is_exact and is_few):
+            return None
+        if must_stop_learning():
+            return None
+        return LogitSearch(self.target, self.facts.learned.regularization)
+
+    def _with_logits(
+        self, held_out: HeldOutScores, fit: LeastSquares, search: LogitSearch | None
+    ) -> HeldOutScores:
+        """Return leave-one-out scores of some rows with their logits, if there are any."""
+        if search is None:
+            return held_out
+        rows = held_out.counted(self.target)
+        predict_independent(search, self.bank, self.weights, fit.fitted, rows)
+        found = search.fit(self.bank, self.weights)
+        return replace(held_out, logistic=found._replace(held_out=found.held_out[rows]))
 
     def model(
         self,

@@ -58,6 +58,8 @@ _LONG = 120.0
 #: and with a search over several criteria.
 _PROGRAMS: dict[Any, float] = {"joint": 2.0, "loo": 3.0}
 _SEARCH = 4.0
+#: Banks without kernel matrices, which a kernel logistic regression needs.
+_WITHOUT_MATRICES = ("iterative", "lowrank", "stream")
 #: Forecasts may be too low by a factor of two. A stage whose forecast is at most the first share of
 #: the remaining time will certainly finish. A stage of at most the second share leaves enough time
 #: for a whole fit that takes half of the remaining time.
@@ -210,6 +212,12 @@ class FitRun:
             balanced=criterion.balanced,
         )
 
+    @property
+    def fits_logits(self) -> bool:
+        """Whether few rows in memory get a kernel logistic regression, if they have its matrix."""
+        assert self.problem is not None
+        return self._estimator._fits_logits and not self.problem.in_chunks
+
     def propose(self, training: TrainingRows, target: Target) -> Proposal:
         """Return the default kernels for some rows, from an earlier stage or chosen now.
 
@@ -239,6 +247,7 @@ class FitRun:
                     device=self.device,
                     groups=None if encoder is None else encoder.scale_groups,
                     sources=training.sources,
+                    logistic=self.fits_logits and self.stage.kind not in _WITHOUT_MATRICES,
                 )
             if learns and not active_deadline().cut.is_set():
                 self._proposals[n_rows] = found
