@@ -37,8 +37,6 @@ from scipy.stats import rankdata
 from sklearn.metrics import balanced_accuracy_score
 from tasks import BESIDE, DEFAULT_TAKES_TABLES, TASKS, divide
 
-from discernel.compare.statistics import corrected_error
-
 #: From cheap to dear, what comes first is there first: 0.1 to 114 s of one core per split of all
 #: tasks, seven minutes together.
 ORDER = [
@@ -231,6 +229,9 @@ class Table:
 
     def difference(self, task: str, method: str, metric: str) -> dict[str, float]:
         """Return auto − method over the splits that both have, and its corrected error."""
+        # Here, because other versions that `default_against_version` measures lack it.
+        from discernel.compare.statistics import corrected_error
+
         ours, theirs = self.splits(task, "auto"), self.splits(task, method)
         both = sorted(ours.keys() & theirs.keys())
         differences = [getattr(ours[i], metric) - getattr(theirs[i], metric) for i in both]

@@ -153,7 +153,7 @@ def test_preconditioners_of_single_precision_are_enough(kernel, regularization, 
     assert np.dtype(np.float32) in used or regularization < 0.1
     assert used[0] == np.float64 or regularization > 1e-4
     values = [_Point.of(given, regularization, fit).value for fit in (rough, best)]
-    # The last decrease was below the tolerance. Seen: 4e-6 with λ = 1e-5 on one processor, else 1e-6.
+    # The last decrease was below the tolerance. On one processor 4e-6 is left with λ = 1e-5.
     assert values[0] <= values[1] * (1 + 1e-5)
     np.testing.assert_allclose(probabilities(given, rough), probabilities(given, best), atol=3e-3)
 
