@@ -6,9 +6,11 @@ which tasks is the default worse than another by more than two corrected standar
 
 Needs ``pip install pandas MKLpy xrfm`` and the data sets' folder in ``DISCERNEL_DATA``. Results are
 stored for each task, method and split, and only missing ones are computed; ``--redo auto`` computes
-those of the default again. If none is missing, the record and its page are written:
+those of the default again, and ``--restore`` takes others from the record. If none is missing, the
+record and its page are written:
 
     python benchmarks/default_against_baselines.py --redo auto "auto balanced"
+    python benchmarks/default_against_baselines.py --restore --redo auto average single
     python benchmarks/default_against_baselines.py --splits 2 --tasks wine sonar
     python benchmarks/default_against_baselines.py --methods forest boosting --jobs 2
     python benchmarks/default_against_baselines.py --render
@@ -62,6 +64,8 @@ BESIDE_METHODS = ["auto", "forest", "boosting"]
 LEAST_PROBABILITY = 1e-6
 #: Whether a larger number is better.
 METRICS = {"accuracy": True, "log_loss": False}
+#: What the record has of each split.
+MEASURED = [*METRICS, "balanced_accuracy"]
 #: A difference is clear from this many standard errors on.
 CLEAR = 2.0
 
@@ -189,6 +193,30 @@ def measure_named(run: Run) -> tuple[Run, Result | None]:
     return run, measure(run)
 
 
+def restore(record: dict[str, Any], cache: Path, but: Sequence[str] = ()) -> None:
+    """Keep the results of a record that the cache lacks, but for those of some methods.
+
+    The mean time of a method stands for that of each split.
+    """
+    found, restored = record["results"], dict[Run, Result]()
+    for entry in [*found["tasks"], *found["beside"]]:
+        for method, seconds in entry["seconds"].items():
+            values = [entry["partitions"][metric][method] for metric in MEASURED]
+            for seed, numbers in enumerate(zip(*values, strict=True)):
+                known = dict(zip(MEASURED, numbers, strict=True))
+                known |= {"seconds": seconds, "train": entry["train"], "test": entry["test"]}
+                restored[Run(entry["task"], method, seed)] = Result(**known)
+    for entry in found["balanced"]["tasks"]:
+        for method, values in entry["partitions"].items():
+            for seed, value in enumerate(values):
+                known = dict.fromkeys(("accuracy", "log_loss", "seconds"), np.nan)
+                known |= {"balanced_accuracy": value, "train": 0, "test": 0}
+                restored[Run(entry["task"], method, seed)] = Result(**known)
+    for run, result in restored.items():
+        if run.method not in but and not run.path(cache).exists():
+            keep(run, result, cache)
+
+
 def forget(runs: list[Run], cache: Path) -> None:
     for run in runs:
         run.path(cache).unlink(missing_ok=True)
@@ -260,16 +288,15 @@ def summarize_task(table: Table, task: str, methods: Sequence[str]) -> dict[str,
         metric: {method: table.difference(task, method, metric) for method in others}
         for metric in METRICS
     }
-    kept = [*METRICS, "balanced_accuracy"]
     return {
         "task": task,
         "train": first.train,
         "test": first.test,
-        **{metric: {m: table.mean(task, m, metric) for m in methods} for metric in kept},
+        **{metric: {m: table.mean(task, m, metric) for m in methods} for metric in MEASURED},
         "seconds": {m: table.mean(task, m, "seconds") for m in methods},
         "partitions": {
             metric: {m: np.round(table.values(task, m, metric), 4).tolist() for m in methods}
-            for metric in kept
+            for metric in MEASURED
         },
         "auto_minus": versus,
         "worse_than": {
@@ -472,6 +499,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--redo", nargs="+", default=[], choices=known, help="run again")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--cache", type=Path, default=Path(__file__).parent / ".cache")
+    parser.add_argument("--restore", action="store_true", help="take other results from the record")
     parser.add_argument("--summary", action="store_true", help="run nothing")
     parser.add_argument("--render", action="store_true", help="write the page of the record")
     return parser.parse_args()
@@ -483,8 +511,11 @@ def main() -> None:
         render()
         return
     runs = plan(options.methods, options.tasks, options.splits)
+    record = json.loads((RECORDS / "default_against_baselines.json").read_text())
     if not options.summary:
         forget([run for run in runs if run.method in options.redo], options.cache)
+        if options.restore:
+            restore(record, options.cache, options.redo)
         run_missing(runs, options.cache, options.jobs)
     print_summary(Table(runs, options.cache), options.methods, options.tasks)
     everything = plan([*METHODS, *BALANCED], [*TASKS, *BESIDE], options.splits)
@@ -498,7 +529,9 @@ def main() -> None:
         partitions=options.splits,
         methods=list(METHODS),
         tables_as_read=DEFAULT_TAKES_TABLES,
-        baselines={name: version(name) for name in PACKAGES},
+        baselines=record["settings"]["baselines"]
+        if options.restore
+        else {name: version(name) for name in PACKAGES},
     )
     render()
 

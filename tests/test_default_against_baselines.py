@@ -1,5 +1,7 @@
 """What the benchmark of the default says about its results: losses, ranks, what is kept."""
 
+import json
+
 import numpy as np
 import pytest
 from sklearn.metrics import log_loss
@@ -115,3 +117,21 @@ def test_a_peer_is_clearly_better_only_after_the_correction_of_holm(tmp_path):
     assert peers.clearly_worse(entries, "log_loss") == {"a": ["tabm"], "b": ["tabm"]}
     entries.append({"task": "c", "p_log_loss": {"tabm": 0.9}})
     assert peers.clearly_worse(entries, "log_loss") == {}
+
+
+def test_results_of_the_record_are_restored_but_for_those_that_run_again(tmp_path):
+    record = json.loads((benchmark.RECORDS / "default_against_baselines.json").read_text())
+    found = record["results"]
+    found["tasks"] = [one for one in found["tasks"] if one["task"] == "sonar"]
+    found["balanced"]["tasks"] = found["balanced"]["tasks"][:1]
+    known = benchmark.Run("sonar", "forest", 0)
+    benchmark.keep(known, result(12.0), tmp_path)
+    benchmark.restore(record, tmp_path, but=["auto"])
+    assert benchmark.read(known, tmp_path) == result(12.0)
+    assert benchmark.read(benchmark.Run("sonar", "auto", 0), tmp_path) is None
+    restored = benchmark.read(benchmark.Run("sonar", "svc grid", 7), tmp_path)
+    (entry,) = found["tasks"]
+    assert restored.log_loss == entry["partitions"]["log_loss"]["svc grid"][7]
+    assert (restored.train, restored.test) == (entry["train"], entry["test"])
+    balanced = benchmark.read(benchmark.Run("sonar", "forest balanced", 3), tmp_path)
+    assert balanced.balanced_accuracy > 50.0
