@@ -13,6 +13,7 @@ from discernel.bank import DenseBank, Iterative, LowRank
 from discernel.default import LogitSearch
 from discernel.default.held_out import predict_independent
 from discernel.default.logits import _TOL
+from discernel.exceptions import ConvergenceWarning
 from discernel.kernels import RBF
 from discernel.programs.logistic import LogisticProblem
 from discernel.targets import ClassTarget
@@ -147,3 +148,12 @@ def test_rows_that_had_no_part_in_the_kernel_are_predicted_in_folds_from_all_oth
         logits = [kernel[np.ix_(inside, outside)] @ one.coef + one.intercept for one in fits]
         error = min(np.abs(one - held_out[inside]).max() for one in logits)
         assert error < 1e-3 * np.abs(held_out).max()
+
+
+def test_a_regression_that_does_not_converge_is_left_out_with_a_warning(monkeypatch):
+    made, bank, _ = search(load_wine().target)
+    for coef in made._coef.values():
+        coef[:] = 1e7  # a start that is worse than none
+    monkeypatch.setattr("discernel.programs.logistic._MOST_STEPS", 0)
+    with pytest.warns(ConvergenceWarning, match="did not converge, and is no part of the model"):
+        assert made.fit(bank, np.ones(1)) is None

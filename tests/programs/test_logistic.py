@@ -158,6 +158,17 @@ def test_preconditioners_of_single_precision_are_enough(kernel, regularization, 
     np.testing.assert_allclose(probabilities(given, rough), probabilities(given, best), atol=3e-3)
 
 
+@pytest.mark.parametrize("size", [1e3, 1e7])
+def test_a_bad_start_is_replaced_by_none(size):
+    """From coefficients of 1e7 there was no step, and these were the result."""
+    X, y, weights = rows(load_wine)
+    given = problem(RBF(width=5.0)(X), y, weights)
+    coef = size * np.random.default_rng(0).standard_normal((len(y), 3))
+    start = given.start()._replace(coef=coef, mapped=given.times_kernel(coef))
+    found, expected = (given.minimize(1e-7, tol=1e-9, start=one) for one in (start, None))
+    np.testing.assert_array_equal(found.coef, expected.coef)
+
+
 def test_a_preconditioner_that_fails_in_single_precision_is_one_of_double(monkeypatch):
     monkeypatch.setattr(logistic, "_SINGLE_ROWS", 0)
     X, y, weights = rows(load_wine)

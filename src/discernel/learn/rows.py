@@ -170,6 +170,8 @@ class Learning:
         rows = held_out.counted(self.target)
         predict_independent(search, self.bank, self.weights, fit.fitted, rows)
         found = search.fit(self.bank, self.weights)
+        if found is None:
+            return held_out
         return replace(held_out, logistic=found._replace(held_out=found.held_out[rows]))
 
     def model(

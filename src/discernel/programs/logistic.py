@@ -148,10 +148,11 @@ class LogisticProblem:
         tol : float
             Steps end with one that decreases the objective by a smaller share.
         start : LogisticFit, optional
-            The fit for another λ; by default f = 0.
+            The fit for another λ; by default, and where it is worse, f = 0.
         """
-        first = self.start() if start is None else start
-        point, preconditioner = _Point.of(self, regularization, first), None
+        starts = [self.start()] if start is None else [start, self.start()]
+        points = [_Point.of(self, regularization, fit) for fit in starts]
+        point, preconditioner = min(points, key=lambda one: one.value), None
         is_single = tol >= _SINGLE_TOL and len(self.codes) >= _SINGLE_ROWS
         fine = min(max(_FINE, float(np.sqrt(_TOLERANCES * tol))), _ROUGH)
         for _ in range(_MOST_STEPS):
