@@ -71,10 +71,21 @@ def summarize(
 
 
 def claimed_means(results: list[Result]) -> dict[str, float]:
-    """Return the means of what is claimed before new rows are seen, with accuracies in %."""
-    claimed = [result.claimed for result in results if result.claimed is not None]
-    names = ("accuracy", "log_loss", "low", "high")
-    return {name: round(float(np.mean([one[name] for one in claimed])), 5) for name in names}
+    """Return the means of what is claimed before new rows are seen, with accuracies in %.
+
+    ``coverage`` is the share of the splits whose accuracy the interval covers.
+    """
+    from promises import is_covered  # here, because other versions lack what it imports
+
+    names, rows = ("accuracy", "log_loss", "low", "high"), []
+    for result in results:
+        row = dict(result.claimed or {}, found_accuracy=result.accuracy / 100.0)
+        row |= {name: row[name] / 100.0 for name in ("low", "high")}
+        row |= {"claimed_accuracy": row["accuracy"] / 100.0, "n_test": result.test}
+        rows.append(row)
+    claimed = [result.claimed or {} for result in results]
+    means = {name: round(float(np.mean([one[name] for one in claimed])), 5) for name in names}
+    return means | {"coverage": float(np.mean([is_covered(row) for row in rows]))}
 
 
 def _geometric_mean(numbers: list[float]) -> float:

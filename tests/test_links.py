@@ -10,8 +10,8 @@ from sklearn.linear_model import LogisticRegression
 
 from discernel import KernelDiscriminant, MultipleKernelDiscriminant, load, save
 from discernel.discriminant import calibrated, held_out_likelihoods, mix_links
-from discernel.discriminant.fit import _links
-from discernel.discriminant.links import Link, logistic_link, mixture_weights
+from discernel.discriminant.fit import _links, bounded_logits
+from discernel.discriminant.links import LEAST_LOG, Link, logistic_link, mixture_weights
 from discernel.export import numpy_scorer
 from discernel.inspection import contributions
 from discernel.targets import ClassTarget
@@ -231,3 +231,14 @@ def test_the_logistic_link_knows_that_classes_differ_in_size():
     free = LogisticRegression(C=np.inf, tol=1e-10, max_iter=10000).fit(z, target.codes)
     ours = log_softmax(link.log_likelihood(z) + np.log(target.shares), axis=1)
     np.testing.assert_allclose(np.exp(ours), free.predict_proba(z), atol=5e-3)
+
+
+@pytest.mark.parametrize("size", [1.0, 30.0, 1e6])
+def test_bounded_logits_keep_the_likeliest_class(size):
+    """Bounds of logits relative to the first class made the two others equal."""
+    logits = size * np.random.default_rng(0).standard_normal((200, 4))
+    found = np.pad(bounded_logits(logits[:, 1:] - logits[:, :1]), ((0, 0), (1, 0)))
+    np.testing.assert_array_equal(found.argmax(axis=1), logits.argmax(axis=1))
+    below = found.max(axis=1, keepdims=True) - found
+    expected = np.minimum(logits.max(axis=1, keepdims=True) - logits, -LEAST_LOG)
+    np.testing.assert_allclose(below, expected, atol=1e-9 * size)

@@ -168,8 +168,8 @@ def _with_mixture(
     """
     coef, intercept, scores = fit.coef, fit.intercept, found.training_scores
     logits = None
-    if kernel is not None:  # one far row does not decide on the weights of all
-        logits = np.clip(kernel.held_out, LEAST_LOG, -LEAST_LOG)
+    if kernel is not None:
+        logits = bounded_logits(kernel.held_out)
     mixture = mix_links(found, basis, logits)
     if kernel is not None and logits is not None and mixture.weights[LINKS[2]] > 0:
         coef = np.hstack([coef, kernel.coef])
@@ -178,6 +178,20 @@ def _with_mixture(
     return replace(
         found, dual_coef=coef, intercept=intercept, training_scores=scores, mixture=mixture
     )
+
+
+def bounded_logits(logits: FloatArray) -> FloatArray:
+    """Return logits of which none is far below the largest: one far row does not decide on all.
+
+    Parameters
+    ----------
+    logits : ndarray of shape (n_rows, n_classes - 1)
+        Those of all classes but the first, relative to the first. What is bounded is the distance
+        to the likeliest class: bounds of these themselves would make two likely classes equal.
+    """
+    every = np.pad(logits, ((0, 0), (1, 0)))
+    every = np.maximum(every, every.max(axis=1, keepdims=True) + LEAST_LOG)
+    return every[:, 1:] - every[:, :1]
 
 
 def mix_links(
