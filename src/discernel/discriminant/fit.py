@@ -83,7 +83,9 @@ class HeldOutScores:
         return left_out[rows], target.part(rows)
 
     def counted(self, target: ClassTarget) -> NDArray[np.intp]:
-        """Return the rows of `of`, if leave-one-out scores of some rows are held-out scores."""
+        """Return the rows of `of`, where leave-one-out scores are held-out scores."""
+        if self.rows is None:
+            return np.arange(target.n_samples)
         held = target.part(self.rows).holders
         return np.union1d(self.rows, np.flatnonzero((held < 2)[target.codes]))
 
@@ -190,8 +192,8 @@ def bounded_logits(logits: FloatArray) -> FloatArray:
         to the likeliest class: bounds of these themselves would make two likely classes equal.
     """
     every = np.pad(logits, ((0, 0), (1, 0)))
-    every = np.maximum(every, every.max(axis=1, keepdims=True) + LEAST_LOG)
-    return every[:, 1:] - every[:, :1]
+    bounded: FloatArray = np.maximum(every, every.max(axis=1, keepdims=True) + LEAST_LOG)
+    return bounded[:, 1:] - bounded[:, :1]
 
 
 def mix_links(
