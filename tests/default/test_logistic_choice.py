@@ -107,7 +107,7 @@ def test_other_targets_have_no_logistic_regression(kind):
     found = choose(
         FoldComparison(sample), without_metric(sample), pull=5.0, logistic=True
     ).candidates
-    assert not any(candidate.logistic for candidate in found.candidates)
+    assert not any(candidate.logistic for candidate in found)
 
 
 def test_in_a_hurry_none_is_tried(monkeypatch):
