@@ -12,6 +12,7 @@ from discernel.bank import LowRank
 from discernel.default import choose as choice
 from discernel.default import logits, propose
 from discernel.default.choose import choose
+from discernel.default.comparison import FoldComparison
 from discernel.default.cross_fit import CrossFit, mixed_posteriors
 from discernel.default.logits import LogitSearch
 from discernel.default.metric import Metric
@@ -103,7 +104,9 @@ def test_more_rows_than_the_metric_was_learned_from(monkeypatch):
 @pytest.mark.parametrize("kind", ["numbers", "labels"])
 def test_other_targets_have_no_logistic_regression(kind):
     sample = make_sample(kind=kind)
-    found = choose(sample, without_metric(sample), pull=5.0, logistic=True).candidates
+    found = choose(
+        FoldComparison(sample), without_metric(sample), pull=5.0, logistic=True
+    ).candidates
     assert not any(candidate.logistic for candidate in found)
 
 
@@ -114,7 +117,9 @@ def test_in_a_hurry_none_is_tried(monkeypatch):
     monkeypatch.setattr(choice, "must_stop_learning", lambda: True)
     monkeypatch.setattr(CrossFit, "logit_posteriors", refuse)
     sample = sample_of(*rules(100))
-    assert choose(sample, without_metric(sample), pull=5.0, logistic=True).candidates
+    assert choose(
+        FoldComparison(sample), without_metric(sample), pull=5.0, logistic=True
+    ).candidates
 
 
 def test_logits_of_a_fold_do_not_know_its_labels():

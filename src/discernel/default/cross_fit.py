@@ -61,8 +61,8 @@ class CrossFit:
         The power of their scales.
     dtype : type
         The precision. Single is enough to compare.
-    memory : CrossFit, optional
-        One of the same sample and kernels that is not needed any more.
+    buffers : sequence of Buffers, optional
+        Memory for each fold, of fits that are not needed any more.
     device : Device, optional
         Where matrices are made and solved with, always in double precision; by default here.
     """
@@ -74,7 +74,7 @@ class CrossFit:
         strength: float,
         *,
         dtype: type[np.floating[Any]] = np.float32,
-        memory: CrossFit | None = None,
+        buffers: Sequence[Buffers] | None = None,
         device: Device | None = None,
     ) -> None:
         self.sample, self.strength, self._device = sample, strength, device
@@ -94,13 +94,11 @@ class CrossFit:
             known = sample.scores[order], sample.weights.values[order]
             return Ridge(stack, *known, device, buffers)
 
-        # Large arrays take as long to get as to compute: those of a fold are kept for others, of
-        # both precisions.
-        new = [Buffers() for _ in self._divisions]
-        self._buffers: list[Buffers] = new if memory is None else memory._buffers
+        if buffers is None:
+            buffers = [Buffers() for _ in self._divisions]
         #: One fit per fold, which is held out.
         self.folds: list[Ridge] = each(
-            make, list(zip(metrics, self._divisions, self._buffers, strict=False)), device
+            make, list(zip(metrics, self._divisions, buffers, strict=False)), device
         )
         #: All that was tried.
         self.tried: list[Scored] = []

@@ -15,6 +15,7 @@ from discernel.bank import Bank
 from discernel.criteria import KernelLeastSquares
 from discernel.default.choose import choose
 from discernel.default.columns import ColumnChoice, choose_columns
+from discernel.default.comparison import FoldComparison
 from discernel.default.cross_fit import each
 from discernel.default.logits import LogitSearch
 from discernel.default.menu import MENU, Menu
@@ -230,17 +231,22 @@ def propose_kernels(
     """
     hurries, rows = must_stop_learning(), divided_columns(X, spreads)
     samples = _draw_samples(rows, target, random_state, hurries, sources)
-    curves, columns, given = None, None, (X, spreads, target, samples)
+    compared, curves, columns = FoldComparison(samples[0], regularization, device), None, None
     if not hurries:
-        samples, curves, columns = _try_quantiles(*given, regularization, device)
+        samples, curves, columns = _try_quantiles(X, spreads, target, samples, compared)
     (sample, wider), is_whole = samples, len(samples[0].rows) == len(X)
     whole = wider, np.arange(len(wider.rows))
     learn: Callable[[Device | None, Job], Metric] = _learned_metric
     fold_metrics, metric = _learn_metrics(sample, whole, columns, device, hurries)
-    logistic = logistic and len(X) <= LogitSearch.most_rows
-    options: dict[str, Any] = {"pull": pull, "regularization": regularization, "is_whole": is_whole}
-    options |= {"device": device, "groups": groups, "columns": columns, "logistic": logistic}
-    choice = choose(sample, fold_metrics, **options)
+    choice = choose(
+        compared if columns is None else columns.compared,
+        fold_metrics,
+        pull=pull,
+        is_whole=is_whole,
+        groups=groups,
+        columns=columns,
+        logistic=logistic and len(X) <= LogitSearch.most_rows,
+    )
     strength, known = choice.candidates[0].strength, wider.positions
     if choice.by_likelihood is not None:
         learn, fold_metrics = partial(_likelihood_metric, groups), choice.by_likelihood
@@ -268,13 +274,13 @@ def _try_quantiles(
     spreads: tuple[float, ...],
     target: Target,
     samples: list[Sample],
-    regularization: float | None,
-    device: Device | None,
+    compared: FoldComparison,
 ) -> tuple[list[Sample], Curves | None, ColumnChoice | None]:
     """Return samples of quantiles and their curves, if they are chosen, and the choice, if any.
 
-    The choice is made on the first sample.
+    The choice is made on the first sample, which is compared without quantiles.
     """
+    device = compared.device
     curves = quantile_curves(X, spreads, target.row_weights.values)
     if not len(curves.changed):
         return samples, None, None
@@ -284,8 +290,7 @@ def _try_quantiles(
     def learn(some: Sample) -> list[Metric]:
         return each(partial(_learned_metric, device), _fold_jobs(some), device)
 
-    both = samples[0], others[0]
-    found = choose_columns(*both, learn, regularization=regularization, device=device)
+    found = choose_columns(compared, others[0], learn)
     return (others, curves, found) if found.quantiles else (samples, None, found)
 
 
