@@ -134,6 +134,20 @@ def test_pages_have_one_spelling():
         assert "learnt" not in page.read_text(encoding="utf-8"), page.name
 
 
+def test_files_and_names_of_the_architecture_exist():
+    """The page is a map: every file is at its path, and every name is in the code."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    source = ROOT / "src" / "discernel"
+    code = "".join(path.read_text(encoding="utf-8") for path in source.rglob("*.py"))
+    spans, words = set(re.findall(r"`([^`\n]+)`", page)), set(re.findall(r"\w+", code))
+    files = {span for span in spans if re.fullmatch(r"[\w/]+/\w+\.py", span)}
+    assert len(files) > 30
+    assert [file for file in files if not any((at / file).exists() for at in (source, ROOT))] == []
+    names = {span for span in spans if re.fullmatch(r"[A-Z]\w+(\.\w+)*|[a-z]+_\w+", span)}
+    assert len(names) > 60
+    assert [name for name in names if not set(name.split(".")) <= words] == []
+
+
 #: Pages that have only what the site needs: its first page, and the pages it takes from elsewhere.
 SITE_ONLY = {"index.md", "changelog.md", "contributing.md", "code_of_conduct.md", "development.md"}
 
