@@ -203,7 +203,7 @@ def predict_command(
     ),
     quiet: Quiet = False,
 ) -> None:
-    """Predict the classes of rows, with their probabilities, or their numbers.
+    """Predict classes and their probabilities, or numbers, for new rows.
 
     Columns may be in any order, and other columns are ignored. Columns of identifiers are copied to
     the output. In CSV, text that a spreadsheet would run as a formula begins with an apostrophe.
