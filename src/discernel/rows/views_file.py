@@ -22,7 +22,6 @@ names in the first line and the first column.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
@@ -255,9 +254,7 @@ def _options(kind: str) -> list[str]:
     """Return the parameters that a kernel takes in a TOML file."""
     if kind == "lookup":
         return ["file"]
-    fields: Any = dataclasses.fields(KINDS[kind])  # type: ignore[arg-type]
-    names = [f.name for f in fields if f.init and not f.metadata.get("private")]
-    return [*names, *(["standardize"] if kind in _STANDARDIZED else [])]
+    return [*KINDS[kind]().settings, *(["standardize"] if kind in _STANDARDIZED else [])]
 
 
 def _line_of(text: str, key: str) -> int | None:
