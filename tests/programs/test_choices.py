@@ -38,19 +38,18 @@ def errors_of_lambda(monkeypatch):
     """Leave-one-out errors by λ, whatever the fit."""
     errors = {}
 
-    def fit(system, ridge, scores, sample_weights=None, groups=None):
-        return SimpleNamespace(leave_one_out_error=lambda: errors[float(ridge[0])])
+    def fit(system, ridge, target):
+        return SimpleNamespace(leave_one_out_error=lambda: errors[ridge])
 
-    monkeypatch.setattr(loo, "KernelLeastSquares", fit)
+    monkeypatch.setattr(loo, "KernelLeastSquares", SimpleNamespace(of=fit))
     return errors
 
 
 @pytest.mark.parametrize(("first", "chosen"), [(1.0099, 1.0), (1.0101, 0.1)])
 def test_of_lambdas_within_one_percent_the_largest_is_taken(errors_of_lambda, first, chosen):
     errors_of_lambda.update({1.0: first, 0.1: 1.0, 0.01: 1.2})
-    bank = SimpleNamespace(n_samples=3, systems=lambda weights: lambda ridge: None)
-    target = SimpleNamespace(scores=None, sample_weights=None, groups=None)
-    found = choose_regularization(bank, target, np.ones(1), (1.0, 0.1, 0.01))
+    bank = SimpleNamespace(systems=lambda weights: lambda ridge: None)
+    found = choose_regularization(bank, None, np.ones(1), (1.0, 0.1, 0.01))
     assert found == (chosen, errors_of_lambda[chosen])
     path = RegularizationPath(
         np.array([1.0, 0.1, 0.01]),

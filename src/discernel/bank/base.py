@@ -111,11 +111,6 @@ class Matrices(ABC):
         """The number of rows, or the sum of their weights."""
         return self.row_weights.total
 
-    @property
-    def effective(self) -> float:
-        """The effective number of samples, (Σω)²/Σω²."""
-        return self.row_weights.effective
-
     @abstractmethod
     def products(self, vectors: FloatArray) -> FloatArray:
         """Return every K_iV, of shape (n_kernels, n_samples, n_vectors)."""

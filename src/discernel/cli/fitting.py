@@ -26,6 +26,7 @@ from discernel.cli.shared import (
     Scheduler,
     Target,
     TaskOption,
+    columns_option,
     command_line,
     data_of,
     file_of,
@@ -192,10 +193,7 @@ def predict_command(
             "Where to write predictions: .csv, .jsonl or .parquet. (default: standard output)"
         ),
     ] = None,
-    keep: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="Copy a column to the output. May be repeated."),
-    ] = None,
+    keep: Annotated[list[str] | None, columns_option("Copy a column to the output.")] = None,
     views: fusing.ViewsOption = None,
     scheduler: Scheduler = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON lines instead of CSV.")] = (

@@ -8,13 +8,15 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import log_softmax
 
 from discernel.arrays import FloatArray
 from discernel.default.columns import ColumnChoice
 from discernel.default.comparison import LAMBDAS, FoldComparison
 from discernel.default.cross_fit import CLEARLY, CrossFit, Scored, clearly_better, each
+from discernel.default.logits import LogitSearch
 from discernel.default.metric import Metric
-from discernel.default.sample import Positions
+from discernel.default.sample import LogitChoice, Positions
 from discernel.default.sources import average_of
 from discernel.discriminant import posterior_losses, row_losses
 from discernel.programs.simplex import uniform
@@ -40,6 +42,8 @@ class Selection(NamedTuple):
     without: list[Candidate]
     #: For each fold, the metric learned by likelihood without it; None where it is not chosen.
     by_likelihood: list[Metric] | None
+    #: λ of kernel logistic regressions of the folds; None without any.
+    logit_regularization: float | None
 
 
 def choose(
@@ -79,8 +83,9 @@ def choose(
         Whether the model may have a kernel logistic regression of classes.
     """
     compared.try_strengths(metrics)
+    logit_regularization = None
     if logistic:
-        compared = _with_logits(compared, metrics)
+        compared, logit_regularization = _with_logits(compared, metrics)
     sample, tried, ranking = compared.sample, compared.tried, compared.ranking()
     found = _try_likelihood(compared, ranking[0], groups)
     by_likelihood = None
@@ -115,28 +120,36 @@ def choose(
         # Without a fold, columns as they are stay a choice, without a metric.
         pairs = zip(without, columns.without, strict=True)
         without = [own if one.quantiles else one for own, one in pairs]
-    return Selection(candidates, without, by_likelihood)
+    return Selection(candidates, without, by_likelihood, logit_regularization)
 
 
-def _with_logits(compared: FoldComparison, metrics: Sequence[Metric]) -> FoldComparison:
-    """Return a comparison by mixtures with kernel logistic regressions, if these are much better.
+def _with_logits(
+    compared: FoldComparison, metrics: Sequence[Metric]
+) -> tuple[FoldComparison, float | None]:
+    """Return a comparison by mixtures with kernel logistic regressions, and the λ of these.
 
-    Better than the best candidate, with its kernel: then other metrics and weights may suit them.
-    Else, and of targets that are not classes, the comparison itself.
+    If they are much better than the best candidate, with its kernel: then other metrics and weights
+    may suit them. Else, and of targets that are not classes, the comparison itself; λ is that of
+    the first fold if they are no better there, and None without any.
     """
-    sample, target, best = compared.sample, compared.sample.target, compared.ranking()[0]
+    target, best = compared.sample.target, compared.ranking()[0]
     if must_stop_learning() or not isinstance(target, ClassTarget):
-        return compared
-    one, shares = best.candidate, compared.shares()
-    fit = compared.fit(metrics, one.strength)
-    told = fit.logit_posteriors(target, one.regularization, [one.weights] * len(fit.folds))
-    losses, _ = posterior_losses(told, target)
+        return compared, None
+    fit = compared.fit(metrics, best.candidate.strength)
+    search = LogitSearch(target, best.candidate.regularization)
+    weights, rows = [best.candidate.weights] * len(fit.folds), compared.sample.folds == 0
+    fit.add_logits(search, weights[:1])
+    if search.loss > float(target.row_weights.values[rows] @ best.losses[rows]):
+        return compared, search.regularization
+    fit.add_logits(search, weights[1:], first=1)
+    losses, _ = posterior_losses(np.asarray(log_softmax(search.held_out(), axis=1)), target)
+    shares, lam = compared.shares(), search.regularization
     is_less = float(shares @ losses) < _MUCH_BETTER * float(shares @ best.losses)
     if not (is_less and compared.is_better(losses, best.losses)):
-        return compared
-    mixed = replace(compared, sample=replace(sample, classes=target))
+        return compared, lam
+    mixed = replace(compared, sample=replace(compared.sample, logits=LogitChoice(target, lam)))
     mixed.try_strengths(metrics)
-    return mixed
+    return mixed, lam
 
 
 def _useful_sources(

@@ -129,18 +129,19 @@ class BaseKernelEstimator(BaseEstimator):
         verbose: bool = False,
         callback: Any = None,
     ) -> None:
-        self.kernels = kernels
-        self.criterion = criterion
-        self.solver = solver
-        self.regularization = regularization
-        self.tol = tol
-        self.max_iter: Any = max_iter  # subclasses may require a number
-        self.random_state = random_state
-        self.bank = bank
-        self.max_time = max_time
-        self.device = device
-        self.verbose = verbose
-        self.callback = callback
+        self._store(locals())
+
+    def _store(self, given: Mapping[str, Any]) -> None:
+        """Set every parameter of the constructor as an attribute.
+
+        Parameters
+        ----------
+        given : mapping of str to value
+            The ``locals()`` of the constructor.
+        """
+        for name, value in given.items():
+            if name not in ("self", "__class__"):
+                setattr(self, name, value)
 
     @property
     def n_iter_(self) -> int:

@@ -452,15 +452,7 @@ class KernelDiscriminant(BaseKernelDiscriminant):
         threshold: float | str | None = None,
         n_components: int | None = None,
     ) -> None:
-        self.kernel = kernel
-        self.criterion = criterion
-        self.regularization = regularization
-        self.statistics = statistics
-        self.priors = priors
-        self.class_weight = class_weight
-        self.class_costs = class_costs
-        self.threshold = threshold
-        self.n_components = n_components
+        self._store(locals())
 
     #: Parameters of other estimators, with fixed values here.
     bank, max_time, verbose, callback = "auto", None, False, None
@@ -671,21 +663,4 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         verbose: bool = False,
         callback: Any = None,
     ) -> None:
-        self.kernels = kernels
-        self.criterion = criterion
-        self.solver = solver
-        self.regularization = regularization
-        self.statistics = statistics
-        self.priors = priors
-        self.class_weight = class_weight
-        self.class_costs = class_costs
-        self.threshold = threshold
-        self.n_components = n_components
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.bank = bank
-        self.max_time = max_time
-        self.device = device
-        self.verbose = verbose
-        self.callback = callback
+        self._store(locals())

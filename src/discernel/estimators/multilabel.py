@@ -158,21 +158,7 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelEstimator):
         verbose: bool = False,
         callback: Any = None,
     ) -> None:
-        super().__init__(
-            kernels,
-            criterion=criterion,
-            solver=solver,
-            regularization=regularization,
-            tol=tol,
-            max_iter=max_iter,
-            random_state=random_state,
-            bank=bank,
-            max_time=max_time,
-            device=device,
-            verbose=verbose,
-            callback=callback,
-        )
-        self.class_weight = class_weight
+        self._store(locals())
 
     # ---- fitting -----------------------------------------------------------------------------
 

@@ -206,21 +206,7 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
         callback: Any = None,
         weights_per_target: bool = False,
     ) -> None:
-        super().__init__(
-            kernels,
-            criterion=criterion,
-            solver=solver,
-            regularization=regularization,
-            tol=tol,
-            max_iter=max_iter,
-            random_state=random_state,
-            bank=bank,
-            max_time=max_time,
-            device=device,
-            verbose=verbose,
-            callback=callback,
-        )
-        self.weights_per_target = weights_per_target
+        self._store(locals())
 
     # ---- fitting -----------------------------------------------------------------------------
 

@@ -337,9 +337,7 @@ class WeightLearner:
             system = bank.system(weights, ridge, rough=True)
         else:  # mostly the last system of the solver, which is cached
             system = bank.system(weights, ridge)
-        known = target.sample_weights, target.groups
-        fit = KernelLeastSquares(system, ridge, target.scores, *known)
-        error = fit.leave_one_out_error()
+        error = KernelLeastSquares.of(system, ridge, target).leave_one_out_error()
         self.found[lam] = learned, error
         return error
 

@@ -150,11 +150,11 @@ class LowRankFit:
         T, ridge = target.scores, self.criterion.sample_ridge(target, lam)
         system = bank.system(weights, ridge)
         B = system.solve(T)
-        half, known = None, (target.sample_weights, target.groups)
+        half = None
         if bank.rank < bank.n_samples:
             few = bank.halved().system(weights, ridge)
-            half = KernelLeastSquares(few, ridge, T, *known).leave_one_out_error()
-        fit = KernelLeastSquares(system, ridge, T, *known)
+            half = KernelLeastSquares.of(few, ridge, target).leave_one_out_error()
+        fit = KernelLeastSquares.of(system, ridge, target)
         drawn = draw_rows(np.arange(n_rows(self.X)), _SAMPLE)
         value = lam * inner(T, B)
         estimate = lam * self._estimated_change(B, drawn)
@@ -199,8 +199,7 @@ class LowRankFit:
             gram = counts.scale_both(gram)
             # The matrix is factored once and in place: the solve comes before the diagonal.
             system = CholeskySystem(lambda: np.ascontiguousarray(gram), ridge)
-            known = part.sample_weights, part.groups
-            return KernelLeastSquares(system, ridge, part.scores, *known).leave_one_out_error()
+            return KernelLeastSquares.of(system, ridge, part).leave_one_out_error()
 
         features = self.bank.combined_features(self.weights)(rows)
         return error(self_product(np.asfortranarray(features))), error(self.kernel(rows, rows))

@@ -322,9 +322,7 @@ class Criterion(ABC):
     ) -> KernelLeastSquares:
         """Return the least-squares fit of the target, or of other scores, with a sum of kernels."""
         ridge = self.sample_ridge(target, regularization)
-        scores = target.scores if scores is None else scores
-        known = target.sample_weights, target.groups
-        return KernelLeastSquares(bank.system(weights, ridge), ridge, scores, *known)
+        return KernelLeastSquares.of(bank.system(weights, ridge), ridge, target, scores)
 
 
 # ---- parts of the samples ----------------------------------------------------------------------

@@ -105,9 +105,7 @@ class TargetFits:
         #: The ridge of each row and target.
         self.ridge = regularization / target.row_weights.values[:, None]
         for one, lam, columns in _same_fits(weights, regularization):
-            fit = _fit(
-                bank.system(one, np.full(len(targets), lam)), lam, targets[:, columns], target
-            )
+            fit = KernelLeastSquares.of(bank.system(one, lam), lam, target, targets[:, columns])
             self.coef[:, columns], self.intercept[columns] = fit.coef, fit.intercept
             self.fitted[:, columns] = fit.fitted
             self.leave_one_out[:, columns] = fit.leave_one_out
@@ -116,13 +114,6 @@ class TargetFits:
     def n_samples(self) -> int:
         """The number of training rows."""
         return len(self.truth)
-
-
-def _fit(
-    system: System, regularization: float, targets: FloatArray, target: Target
-) -> KernelLeastSquares:
-    ridge = np.full(len(targets), regularization)
-    return KernelLeastSquares(system, ridge, targets, target.sample_weights, target.groups)
 
 
 def _same_fits(
@@ -568,12 +559,10 @@ class TargetSearch:
 
     def try_weights(self, weights: FloatArray) -> TargetWeights:
         """Return the λ of each target for the same weights: the largest within 1 % of the best."""
-        systems, target = self.bank.systems(weights), self.target
-        n = self.bank.n_samples
-        losses = np.stack([self._losses(systems(np.full(n, lam)), lam) for lam in self.lambdas])
+        systems = self.bank.systems(weights)
+        losses = np.stack([self._losses(systems(lam), lam) for lam in self.lambdas])
         chosen = np.argmax(losses <= (1.0 + FLAT) * losses.min(axis=0), axis=0)
-        n_targets = target.scores.shape[1]
-        lam = np.array(self.lambdas)[chosen]
+        n_targets, lam = losses.shape[1], np.array(self.lambdas)[chosen]
         errors = losses[chosen, np.arange(n_targets)]
         return TargetWeights(np.tile(weights, (n_targets, 1)), lam, errors)
 
@@ -583,16 +572,16 @@ class TargetSearch:
         step, out = max(1, _BLOCK // len(scores)), np.empty(scores.shape[1])
         for first in range(0, len(out), step):
             some = slice(first, first + step)
-            fit = _fit(system, lam, scores[:, some], self.target)
+            fit = KernelLeastSquares.of(system, lam, self.target, scores[:, some])
             out[some] = shares @ (fit.truth - fit.leave_one_out) ** 2
         return out
 
     def scored(self, found: TargetWeights) -> TargetWeights:
         """Return weights and λ with their leave-one-out errors."""
-        errors, n = np.empty(len(found.regularization)), self.bank.n_samples
+        errors = np.empty(len(found.regularization))
         for weights, lam, columns in _same_fits(found.weights, found.regularization):
             part = replace(self, target=self.target.columns(columns))
-            errors[columns] = part._losses(self.bank.system(weights, np.full(n, lam)), lam)
+            errors[columns] = part._losses(self.bank.system(weights, lam), lam)
         return replace(found, errors=errors)
 
     def descend(

@@ -103,7 +103,7 @@ class KernelLeastSquares:
     ----------
     system : System
         N, factored.
-    ridge : ndarray of shape (n_samples,)
+    ridge : float or ndarray of shape (n_samples,)
         ρ.
     targets : ndarray of shape (n_samples, n_targets)
         The rows t_i; with sample weights √ω_i t_i, as in `Target.scores`.
@@ -123,12 +123,13 @@ class KernelLeastSquares:
     def __init__(
         self,
         system: System,
-        ridge: FloatArray,
+        ridge: float | FloatArray,
         targets: FloatArray,
         sample_weights: SampleWeights | None = None,
         groups: Groups | None = None,
     ) -> None:
-        self._system, self._ridge, self._targets = system, ridge, targets
+        self._system, self._targets = system, targets
+        self._ridge = np.broadcast_to(np.asarray(ridge, dtype=np.float64), len(targets))
         self.sample_weights, self.groups = sample_weights, groups
         self._rows = row_weights(sample_weights, len(targets))
         roots = self._rows.roots  # with sample weights, √ω replaces the ones
@@ -139,6 +140,18 @@ class KernelLeastSquares:
         # QT with Q = N⁻¹ − N⁻¹11ᵀN⁻¹/(1ᵀN⁻¹1)
         self._dual = solved[:, 1:] - self._solved_ones[:, None] * self.intercept
         self.coef = self._dual * roots[:, None]
+
+    @classmethod
+    def of(
+        cls,
+        system: System,
+        ridge: float | FloatArray,
+        target: Target,
+        scores: FloatArray | None = None,
+    ) -> KernelLeastSquares:
+        """Return the fit of the scores of a target, or of other scores of its rows."""
+        scores = target.scores if scores is None else scores
+        return cls(system, ridge, scores, target.sample_weights, target.groups)
 
     @property
     def by_iteration(self) -> bool:

@@ -241,11 +241,8 @@ def choose_regularization(
     is_one = len(regularizations) == 1
     system = partial(bank.system, weights) if is_one else bank.systems(weights)
 
-    def error(regularization: float) -> float:
-        ridge = np.full(bank.n_samples, regularization)
-        known = target.sample_weights, target.groups
-        fit = KernelLeastSquares(system(ridge), ridge, target.scores, *known)
-        return fit.leave_one_out_error()
+    def error(lam: float) -> float:
+        return KernelLeastSquares.of(system(lam), lam, target).leave_one_out_error()
 
     first = None if start is None else regularizations.index(start)
     found = search_lambda(regularizations, error, NEAR_LEAST, first)

@@ -171,12 +171,7 @@ class AKFDClassifier(ClassifierMixin, BaseKernelEstimator):
         random_state: Any = None,
         class_weight: Any = None,
     ) -> None:
-        self.kernels = kernels
-        self.nu = nu
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.class_weight = class_weight
+        self._store(locals())
 
     @property
     def objective_path_(self) -> FloatArray:

@@ -244,17 +244,7 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelEstimator):
         require_unlabelled: bool = True,
         class_weight: Any = None,
     ) -> None:
-        self.kernels = kernels
-        self.method = method
-        self.alpha = alpha
-        self.cap = cap
-        self.share = share
-        self.include_plain = include_plain
-        self.n_neighbors = n_neighbors
-        self.estimator = estimator
-        self.unlabelled = unlabelled
-        self.require_unlabelled = require_unlabelled
-        self.class_weight = class_weight
+        self._store(locals())
 
     def _candidates(self) -> Any:
         """Return the candidate kernels, as given by the user; Gaussian by default."""
