@@ -533,7 +533,7 @@ def score_any(score: Method) -> Method:
 
     @wraps(score)
     def scored(self: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        if isinstance(X, Source) or is_dask(X):
+        if is_in_chunks(X):
             return _score_chunks(score, self, _open_source(X, y, sample_weight))
         check_given(X, y, sample_weight)
         return float(score(self, on_host(X), on_host(y), on_host(sample_weight)))
