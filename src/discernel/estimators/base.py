@@ -32,8 +32,8 @@ from discernel.kernels.make import get_settings, learns_scales, with_settings
 from discernel.learn import Request, make_request
 from discernel.learn.rows import Learning, learn_rows, rows_vary
 from discernel.learn.stages import FitRun
-from discernel.learn.training import TrainingRows, check_training, input_kinds
 from discernel.model import Model
+from discernel.model.training import TrainingRows, check_training, input_kinds
 from discernel.plan import parse_duration
 from discernel.rows.chunks import Chunk, errors_with_origin
 from discernel.rows.sources import Source, is_in_chunks

@@ -19,9 +19,9 @@ from discernel.exceptions import InvalidInputError
 from discernel.learn import Request
 from discernel.learn.rows import Learning
 from discernel.learn.stages import FitRun
-from discernel.learn.training import TrainingRows, check_training
 from discernel.model import Model
 from discernel.model.importances import squared_losses
+from discernel.model.training import TrainingRows, check_training
 from discernel.targets import ClassTarget
 
 

@@ -33,7 +33,6 @@ from discernel.learn.summed import (
     statistics_rows,
 )
 from discernel.learn.survey import RowSample, Survey, SurveyPass, check_cells, chosen_rows
-from discernel.learn.training import TrainingRows, check_training
 from discernel.model import Facts, KeptRows, Model
 from discernel.model.importances import (
     Importances,
@@ -41,6 +40,7 @@ from discernel.model.importances import (
     has_importances,
     importance_rows,
 )
+from discernel.model.training import TrainingRows, check_training
 from discernel.plan import LEARNED_ON
 from discernel.progress import phase
 from discernel.progress.deadline import check_deadline, must_stop_learning
