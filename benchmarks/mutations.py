@@ -101,7 +101,7 @@ TESTS = {
     "model/": ["tests/inspection/test_[cfis]*.py", "tests/test_persistence.py"],
     "inspection/": ["tests/inspection", "tests/test_facts.py"],
     "learn/": ["tests/programs/test_l*.py", "tests/estimators/test_[abcm]*.py", "tests/streams"],
-    "learn/training.py": ["tests/estimators/test_bad*.py", "tests/estimators/test_s*.py"],
+    "model/training.py": ["tests/estimators/test_bad*.py", "tests/estimators/test_s*.py"],
     "learn/chunks.py": ["tests/streams/test_[prsf]*.py"],
     "learn/summed.py": ["tests/streams/test_[prsf]*.py"],
     "learn/survey.py": ["tests/streams/test_survey.py", "tests/streams/test_[prf]*.py"],

@@ -125,7 +125,7 @@ def test_rows_are_copied_once_and_only_where_they_are_shared(wine, monkeypatch):
     kept = KernelDiscriminant(RBF()).fit(X, y).combined_kernel_.rows
     assert not np.shares_memory(kept, X)
     copied = []
-    from discernel.learn import training as rows
+    from discernel.model import training as rows
 
     original = rows._copy_if_shared
     monkeypatch.setattr(rows, "_copy_if_shared", lambda *args: copied.append(1) or original(*args))

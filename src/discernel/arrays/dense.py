@@ -11,7 +11,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from discernel.arrays.device import Device, as_host
-from discernel.arrays.lapack import lauum, potrf, potri, potrs, trmm, trtri
+from discernel.arrays.lapack import overwrite, potrs, trmm
 from discernel.arrays.machine import one_blas_thread
 from discernel.arrays.rows import FloatArray
 from discernel.exceptions import NumericalError
@@ -121,7 +121,7 @@ class Cholesky:
         # 10,000 rows on 16 cores.
         check_deadline(_operations(matrix))
         lower = np.asfortranarray(matrix if matrix.flags.f_contiguous else matrix.T)
-        failed = potrf(lower)
+        failed = overwrite("potrf", lower)
         if failed:
             raise _not_definite(f"at row {failed} of {len(matrix)}")
         self._lower, self._is_inverse = lower, False
@@ -154,10 +154,7 @@ class Cholesky:
         About the price of two factorisations.
         """
         check_deadline(2.0 * _operations(self._lower))
-        if self._is_inverse:  # L⁻ᵀL⁻¹
-            lauum(self._lower)
-        else:
-            potri(self._lower)
+        overwrite("lauum" if self._is_inverse else "potri", self._lower)  # lauum: L⁻ᵀL⁻¹
         return _mirror(self._lower)
 
     @property
@@ -259,7 +256,7 @@ def _triangular_inverse(lower: FloatArray) -> FloatArray:
     """
     n = len(lower)
     if n <= _SMALL_TRIANGLE or n >= _LARGE_TRIANGLE:
-        trtri(lower)
+        overwrite("trtri", lower)
         return lower
     half = n // 2
     inverse = np.zeros((n, n), order="F", dtype=lower.dtype)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -53,55 +54,43 @@ def _function(name: str) -> tuple[Any, Any]:
     return ctypes.CFUNCTYPE(None, *parameters)(capsule_address(known[name])), integer
 
 
-def _call(name: str, like: Matrix, *given: Any, info: bool = True) -> int:
-    """Call the function of the precision of a matrix, by pointers to letters, numbers and arrays.
+def _call(
+    name: str,
+    letters: bytes,
+    sizes: Sequence[int],
+    *matrices: Matrix,
+    factor: float | None = None,
+    info: bool = True,
+) -> int:
+    """Call the function of the precision of matrices, which are passed with their numbers of rows.
 
     Returns what LAPACK says of its success, 0 if all is well.
     """
-    letter, number = _TYPES[like.dtype]
+    letter, number = _TYPES[matrices[0].dtype]
     function, integer = _function(letter + name)
-    said, pointers = integer(0), list[Any]()
-    for one in given:
-        if isinstance(one, np.ndarray):
-            pointers.append(one.ctypes.data)
-        elif isinstance(one, int):
-            pointers.append(ctypes.byref(integer(one)))
-        else:
-            pointers.append(one if isinstance(one, bytes) else ctypes.byref(number(one)))
+    said, pointers = integer(0), list[Any](bytes([one]) for one in letters)
+    pointers += [ctypes.byref(integer(size)) for size in sizes]
+    pointers += [] if factor is None else [ctypes.byref(number(factor))]
+    for matrix in matrices:
+        pointers += [matrix.ctypes.data, ctypes.byref(integer(max(1, len(matrix))))]
     function(*pointers, *([ctypes.byref(said)] if info else []))
     return int(said.value)
 
 
-def _rows(matrix: Matrix) -> int:
-    return max(1, len(matrix))  # from one column to the next
+def overwrite(name: str, lower: Matrix) -> int:
+    """Overwrite a lower triangle; return 0, or the row where a factorization breaks down.
 
-
-def potrf(matrix: Matrix) -> int:
-    """Write L of LLᵀ = A to the lower triangle; the row where it breaks down is returned, or 0."""
-    return _call("potrf", matrix, b"L", len(matrix), matrix, _rows(matrix))
+    ``"potrf"`` writes L of LLᵀ = A, ``"potri"`` the inverse of LLᵀ, ``"trtri"`` L⁻¹, and
+    ``"lauum"`` LᵀL.
+    """
+    return _call(name, b"LN" if name == "trtri" else b"L", [len(lower)], lower)
 
 
 def potrs(lower: Matrix, right: Matrix) -> Matrix:
     """Return the inverse of LLᵀ times ``right``, of shape (n_samples,) or (n_samples, n)."""
     found = np.array(right, dtype=lower.dtype, order="F")
-    columns = found.size // _rows(lower)
-    _call("potrs", lower, b"L", len(lower), columns, lower, _rows(lower), found, _rows(lower))
+    _call("potrs", b"L", [len(lower), found.size // max(1, len(lower))], lower, found)
     return found
-
-
-def potri(lower: Matrix) -> None:
-    """Write the lower triangle of the inverse of LLᵀ to that of L."""
-    _call("potri", lower, b"L", len(lower), lower, _rows(lower))
-
-
-def trtri(lower: Matrix) -> None:
-    """Write L⁻¹ to the lower triangle of L."""
-    _call("trtri", lower, b"L", b"N", len(lower), lower, _rows(lower))
-
-
-def lauum(lower: Matrix) -> None:
-    """Write the lower triangle of LᵀL to that of L."""
-    _call("lauum", lower, b"L", len(lower), lower, _rows(lower))
 
 
 def trmm(
@@ -109,8 +98,6 @@ def trmm(
 ) -> Matrix:
     """Return factor·LB, factor·LᵀB if turned, or factor·BL with L ``after`` B."""
     found = np.array(right, dtype=lower.dtype, order="F")
-    how = b"R" if after else b"L", b"L", b"T" if turned else b"N", b"N"
-    m, n = found.shape
-    sizes = (m, n, float(factor), lower, _rows(lower), found, _rows(found))
-    _call("trmm", lower, *how, *sizes, info=False)
+    letters = (b"R" if after else b"L") + b"L" + (b"T" if turned else b"N") + b"N"
+    _call("trmm", letters, found.shape, lower, found, factor=factor, info=False)
     return found

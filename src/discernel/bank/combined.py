@@ -41,6 +41,8 @@ class CombinedKernel:
     rows: Any
     centering: Centering
     device: Device | None = None
+    #: Whether every target has coefficients of its own.
+    by_target: ClassVar[bool] = False
 
     @property
     def sum(self) -> WeightedKernels:
@@ -103,6 +105,7 @@ class TargetKernels:
     rows: Any
     centerings: list[Centering]
     device: Device | None = None
+    by_target: ClassVar[bool] = True
 
     def of_targets(self, targets: NDArray[np.intp]) -> TargetKernels:
         """Return the kernels of some targets."""
@@ -157,6 +160,7 @@ class CombinedFeatures:
     maps: list[FeatureMap]
     factors: FloatArray
     center: FloatArray
+    by_target: ClassVar[bool] = False
     #: No training rows are stored.
     rows: ClassVar[None] = None
 

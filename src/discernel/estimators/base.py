@@ -32,8 +32,8 @@ from discernel.kernels.make import get_settings, learns_scales, with_settings
 from discernel.learn import Request, make_request
 from discernel.learn.rows import Learning, learn_rows, rows_vary
 from discernel.learn.stages import FitRun
-from discernel.learn.training import TrainingRows, check_training, input_kinds
 from discernel.model import Model
+from discernel.model.training import TrainingRows, check_training, input_kinds
 from discernel.plan import parse_duration
 from discernel.rows.chunks import Chunk, errors_with_origin
 from discernel.rows.sources import Source, is_in_chunks
@@ -533,7 +533,7 @@ def score_any(score: Method) -> Method:
 
     @wraps(score)
     def scored(self: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        if isinstance(X, Source) or is_dask(X):
+        if is_in_chunks(X):
             return _score_chunks(score, self, _open_source(X, y, sample_weight))
         check_given(X, y, sample_weight)
         return float(score(self, on_host(X), on_host(y), on_host(sample_weight)))

@@ -24,8 +24,8 @@ from discernel.exceptions import InvalidInputError, is_count, is_word, unknown_c
 from discernel.learn import Request, make_request
 from discernel.learn.rows import PRIOR_REQUEST, Learning
 from discernel.learn.stages import FitRun
-from discernel.learn.training import TrainingRows
 from discernel.model import Model
+from discernel.model.training import TrainingRows
 from discernel.targets import ClassTarget
 
 if TYPE_CHECKING:

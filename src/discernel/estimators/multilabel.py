@@ -24,8 +24,8 @@ from discernel.exceptions import InvalidInputError, caller_stacklevel
 from discernel.learn import Request
 from discernel.learn.rows import Learning
 from discernel.learn.stages import FitRun
-from discernel.learn.training import TrainingRows
 from discernel.model import Model
+from discernel.model.training import TrainingRows
 from discernel.targets import ClassTarget, LabelsTarget
 
 

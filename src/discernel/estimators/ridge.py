@@ -30,9 +30,9 @@ from discernel.exceptions import InvalidInputError
 from discernel.learn import Request
 from discernel.learn.rows import Learning
 from discernel.learn.stages import FitRun
-from discernel.learn.training import TrainingRows
 from discernel.model import Model
 from discernel.model.importances import squared_losses
+from discernel.model.training import TrainingRows
 from discernel.progress.deadline import must_stop_learning
 from discernel.targets import RegressionTarget
 

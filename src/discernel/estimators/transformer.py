@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,9 @@ from discernel.exceptions import InvalidInputError
 from discernel.learn import Request
 from discernel.learn.rows import Learning
 from discernel.learn.stages import FitRun
-from discernel.learn.training import TrainingRows, check_training
 from discernel.model import Model
 from discernel.model.importances import squared_losses
+from discernel.model.training import TrainingRows, check_training
 from discernel.targets import ClassTarget
 
 
@@ -104,8 +104,8 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelEstimator):
         if sample_weight is None:
             return model
         present = np.flatnonzero(check_sample_weight(sample_weight, n))
-        kernel, reader = model.kernel, model.reader
-        if len(present) == n or not isinstance(kernel, CombinedKernel):
+        kernel, reader = cast(CombinedKernel, model.kernel), model.reader  # of no low rank
+        if len(present) == n:
             return model
         # An encoder was fitted without rows of weight 0, and encodes them like new rows.
         encoded = reader.encoder is not None

@@ -31,8 +31,7 @@ def learn_by_target(bank: Bank, target: RegressionTarget, request: Request) -> L
     bank, target, request
         Kernels, target and options; the criterion is a `LeaveOneOutByTarget`.
     """
-    criterion = request.criterion
-    assert isinstance(criterion, LeaveOneOutByTarget)
+    criterion = cast(LeaveOneOutByTarget, request.criterion)
     check_matrices(bank)
     lam, n = request.given_regularization, target.n_samples
     how = {"tries_others": criterion.tries_others, "random_state": request.random_state}

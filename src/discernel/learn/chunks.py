@@ -26,14 +26,13 @@ from discernel.learn.refine import Refinement, divide_rows
 from discernel.learn.rows import Learning, learn_rows, rows_vary, shift_kernels
 from discernel.learn.stages import FitRun
 from discernel.learn.summed import (
+    FoldedPass,
     GroupFolds,
     StreamedFit,
     StreamState,
     statistics_rows,
-    sum_features,
 )
 from discernel.learn.survey import RowSample, Survey, SurveyPass, check_cells, chosen_rows
-from discernel.learn.training import TrainingRows, check_training
 from discernel.model import Facts, KeptRows, Model
 from discernel.model.importances import (
     Importances,
@@ -41,6 +40,7 @@ from discernel.model.importances import (
     has_importances,
     importance_rows,
 )
+from discernel.model.training import TrainingRows, check_training
 from discernel.plan import LEARNED_ON
 from discernel.progress import phase
 from discernel.progress.deadline import check_deadline, must_stop_learning
@@ -206,9 +206,9 @@ class StreamLearner(ABC):
             folds = None
             if given.groups is not None:
                 folds = GroupFolds.of(survey.target(np.arange(len(given))), given.groups)
-            sums, parts = sum_features(source, summing, folds, self._report(1, survey.n_rows))
+            parts = source.reduce(FoldedPass(summing, folds), self._report(1, survey.n_rows))
             n_seen = source.n_rows or survey.n_rows
-            state = StreamState(survey, surveying, features, sums, n_seen, folds, parts)
+            state = StreamState(survey, surveying, features, parts, n_seen, folds)
             state.check_same_rows()
             forecast, plan = run.record("stream")
             known = replace(known, facts=replace(known.facts, forecast=forecast, plan=plan))
@@ -448,9 +448,8 @@ class StreamLearner(ABC):
         with blas_threads(state.features.rank):
             n_values, device = prepare.totals.n_values, self.run.device
             summing = SumPass(state.features, n_values, device, prepare.labelled)
-            sums, parts = state.with_rows(summing, chunk, forget)
-            n_seen = state.n_seen + chunk.n_rows
-            state = replace(state, survey=survey, sums=sums, parts=parts, n_seen=n_seen)
+            parts, n_seen = state.parts_with(summing, chunk, forget), state.n_seen + chunk.n_rows
+            state = replace(state, survey=survey, parts=parts, n_seen=n_seen)
             return self._fit_sums(model, replace(model.stream, state=state, waiting=waiting))
 
 

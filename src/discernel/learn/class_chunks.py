@@ -22,8 +22,8 @@ from discernel.learn.labels import ClassTotals, Totals, codes_of, comparable
 from discernel.learn.rows import PRIOR_REQUEST, Learning
 from discernel.learn.summed import StreamedFit
 from discernel.learn.survey import Survey
-from discernel.learn.training import with_class_weight
 from discernel.model import Model
+from discernel.model.training import with_class_weight
 from discernel.rows.chunks import Chunk, stack_rows
 from discernel.rows.reader import RowReader
 from discernel.targets import ClassTarget

@@ -37,9 +37,9 @@ from discernel.kernels.weighted import WeightedKernels
 from discernel.learn import LearnedKernel, Request, learn, learn_part, make_request
 from discernel.learn.low_rank import LowRankFit, LowRankLoss
 from discernel.learn.stages import FitRun
-from discernel.learn.training import TrainingRows
 from discernel.model import Facts, KeptRows, Model
 from discernel.model.importances import Importances, importances_of
+from discernel.model.training import TrainingRows
 from discernel.plan import bank_of_folds
 from discernel.programs.solution import TargetWeights
 from discernel.progress import phase

@@ -29,8 +29,8 @@ from discernel.exceptions import (
 )
 from discernel.kernels.make import learns_scales
 from discernel.learn.request import Request
-from discernel.learn.training import TrainingRows
 from discernel.model import Model
+from discernel.model.training import TrainingRows
 from discernel.plan import (
     FIRST_STAGE_ROWS,
     FitPlan,

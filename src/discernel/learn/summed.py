@@ -24,8 +24,7 @@ from discernel.learn.survey import Survey, SurveyPass, chosen_rows, mixed
 from discernel.programs.lambdas import LambdaSearch, lambda_grid, search_lambda
 from discernel.programs.least_squares import center_left_out
 from discernel.programs.solution import Limit
-from discernel.rows.chunks import Chunk, Report
-from discernel.rows.sources import Source
+from discernel.rows.chunks import Chunk
 from discernel.targets import Target, deal
 
 #: The number of folds of groups.
@@ -79,17 +78,20 @@ class FoldedPass:
     ----------
     summing : SumPass
         Sums features.
-    folds : GroupFolds
-        The fold of each group.
+    folds : GroupFolds or None
+        The fold of each group; None for rows without groups, which are one fold.
     """
 
     summing: SumPass
-    folds: GroupFolds
+    folds: GroupFolds | None
 
     def start(self) -> list[FeatureSums]:
-        return [self.summing.start() for _ in range(self.folds.n_folds)]
+        n_folds = 1 if self.folds is None else self.folds.n_folds
+        return [self.summing.start() for _ in range(n_folds)]
 
     def add(self, state: list[FeatureSums], chunk: Chunk) -> list[FeatureSums]:
+        if self.folds is None:
+            return [self.summing.add(state[0], chunk)]
         if chunk.groups is None:
             raise InvalidInputError(
                 "Every chunk must have groups, as the first one. Got one without."
@@ -104,18 +106,10 @@ class FoldedPass:
         return [self.summing.merge(*both) for both in zip(state, other, strict=True)]
 
 
-def sum_features(
-    source: Source, summing: SumPass, folds: GroupFolds | None, report: Report
-) -> tuple[FeatureSums, tuple[FeatureSums, ...]]:
-    """Return the sums of features of all rows and, with folds of groups, of each fold."""
-    if folds is None:
-        return source.reduce(summing, report), ()
-    parts: list[FeatureSums] = source.reduce(FoldedPass(summing, folds), report)
-    return add_sums(parts), tuple(parts)
-
-
 def add_sums(parts: Sequence[FeatureSums]) -> FeatureSums:
     """Return the sums of all rows from those of some parts, which are not changed."""
+    if len(parts) == 1:
+        return parts[0]
     total = deepcopy(parts[0])
     for part in parts[1:]:
         total += part
@@ -134,36 +128,33 @@ class StreamState:
         The pass that draws the sample.
     features : NystromMap
         The feature map.
-    sums : FeatureSums
-        The sums over all rows.
+    parts : list of FeatureSums
+        The sums over the rows of each fold; rows without groups are one fold.
     n_seen : int
         The number of rows so far, including those of weight 0.
     folds : GroupFolds or None
         The folds of groups; None for rows without groups.
-    parts : tuple of FeatureSums
-        The sums over the rows of each fold; empty for rows without groups.
     """
 
     survey: Survey
     surveying: SurveyPass
     features: NystromMap
-    sums: FeatureSums
+    parts: list[FeatureSums]
     n_seen: int
     folds: GroupFolds | None = None
-    parts: tuple[FeatureSums, ...] = ()
 
-    def with_rows(
-        self, summing: SumPass, chunk: Chunk, forget: float
-    ) -> tuple[FeatureSums, tuple[FeatureSums, ...]]:
-        """Return sums of all rows and of folds with more rows, and earlier rows times a factor.
+    @cached_property
+    def sums(self) -> FeatureSums:
+        """The sums over all rows."""
+        return add_sums(self.parts)
+
+    def parts_with(self, summing: SumPass, chunk: Chunk, forget: float) -> list[FeatureSums]:
+        """Return the sums of folds with more rows, and earlier rows times a factor.
 
         They are copies, because the sums belong to the previous model.
         """
-        if self.folds is None:
-            return summing.add(deepcopy(self.sums).decay(forget), chunk), ()
         known = [deepcopy(part).decay(forget) for part in self.parts]
-        parts = FoldedPass(summing, self.folds).add(known, chunk)
-        return add_sums(parts), tuple(parts)
+        return FoldedPass(summing, self.folds).add(known, chunk)
 
     def check_same_rows(self) -> None:
         """Raise an error if the two passes read different rows."""
@@ -242,7 +233,7 @@ class StreamedFit:
         self.truth: FloatArray = totals.scores(y, self.table)
         self.weights = sample.weights[rows] * sample.decays[rows] * totals.factors_of(y)
         self.without = []
-        for fold in range(len(state.parts)):
+        for fold in range(0 if state.folds is None else len(state.parts)):
             others = add_sums([part for other, part in enumerate(state.parts) if other != fold])
             self.without.append((others, SummedSystem(others, state.features)))
         counted = np.flatnonzero(~sample.involved[rows])

@@ -105,9 +105,10 @@ class LaterImportances:
     @cached_property
     def found(self) -> tuple[FloatArray, FloatArray]:
         """Shares that sum to 1, and their standard errors."""
-        kernel, rows, labels = self.kernel, self.rows, self.labels[self.rows]
+        kernel: Any = self.kernel
+        rows, labels = self.rows, self.labels[self.rows]
         groups = None if self.groups is None else Groups(self.groups)
-        if isinstance(kernel, TargetKernels):
+        if kernel.by_target:
             targets = draw_rows(np.arange(self.truth.shape[1]), _MOST_TARGETS)
             kernel, labels = kernel.of_targets(targets), labels[:, targets]
             known = self.truth[:, targets], self.ridge[:, targets], self.weights
@@ -157,12 +158,12 @@ def importances_of(
     units = np.ptp(fit.fitted, axis=0)
     fitted = fit.fitted[every] / np.where(units > 0, units, 1.0)
     every = every[np.lexsort(np.round(fitted, _SAME_DIGITS).T)]
-    by_target, n_targets = isinstance(kernel, TargetKernels), fit.fitted.shape[1]
+    n_targets = fit.fitted.shape[1]
     n_columns = 1 if fit.groups is None else n_targets
-    if by_target:
+    if kernel.by_target:
         n_columns = min(n_targets, _MOST_TARGETS)
     chosen = importance_rows(every, fit.n_samples * n_columns, reader)
-    if kernel.rows is not None and (fit.n_samples <= _MOST_DEFERRED or by_target):
+    if kernel.rows is not None and (fit.n_samples <= _MOST_DEFERRED or kernel.by_target):
         known, groups = fit.sample_weights, None if fit.groups is None else fit.groups.codes
         weights = np.ones(fit.n_samples) if known is None else known.values
         told = fit.truth, fit.ridge, weights, labels, groups

@@ -198,7 +198,7 @@ class _FewRows:
         """
         if not isinstance(kernel.rows, np.ndarray) or kernel.rows.dtype == object:
             return None
-        if isinstance(kernel, TargetKernels):
+        if kernel.by_target:
             return None  # there is no common sum of kernels
         kernels = KernelSet(kernel.kernels)
         if not len(coef) or kernels.direct or not kernels.kernels:

@@ -16,8 +16,8 @@ from discernel.bank.grams import check_grams
 from discernel.estimators.base import BaseKernelEstimator
 from discernel.exceptions import InvalidInputError, check_number, unknown_choice
 from discernel.kernels import kernel_names
-from discernel.learn.training import check_training
 from discernel.model import Model
+from discernel.model.training import check_training
 from discernel.targets import ClassTarget
 from discernel_reproduction.baselines.conformal_factor import (
     ConformalFactor,

@@ -16,8 +16,8 @@ from discernel.bank import Bank, CombinedKernel, DenseBank, gram_stack
 from discernel.estimators.base import BaseKernelEstimator, view
 from discernel.exceptions import InvalidInputError, check_number
 from discernel.kernels import kernel_names
-from discernel.learn.training import check_training
 from discernel.model import Model
+from discernel.model.training import check_training
 from discernel.targets import ClassTarget
 
 #: Eigenvalues of the scatter between the classes below this share of the largest are rounding

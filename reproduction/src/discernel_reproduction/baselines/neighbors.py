@@ -16,8 +16,8 @@ from discernel.arrays import FloatArray, blas_threads, n_rows
 from discernel.bank.grams import check_grams
 from discernel.estimators.base import BaseKernelEstimator
 from discernel.exceptions import InvalidInputError, check_count
-from discernel.learn.training import check_training
 from discernel.model import Model
+from discernel.model.training import check_training
 from discernel.papers.separability.spectrum_choice import neighbor_votes
 
 #: Bytes of one matrix between new and training rows; more rows are taken in turns.

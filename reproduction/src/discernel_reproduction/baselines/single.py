@@ -20,8 +20,8 @@ from discernel.estimators.discriminant import KernelDiscriminant
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.kernels import Kernel, Precomputed, kernel_names
 from discernel.learn.learn import DEFAULT_REGULARIZATIONS
-from discernel.learn.training import check_training
 from discernel.model import Model
+from discernel.model.training import check_training
 from discernel.targets import ClassTarget
 from discernel_reproduction.baselines.svm import LearnedKernelSVC
 

@@ -26,8 +26,8 @@ from discernel.exceptions import (
     check_number,
     is_word,
 )
-from discernel.learn.training import TrainingRows, check_training
 from discernel.model import Model
+from discernel.model.training import TrainingRows, check_training
 from discernel.papers.akfd.criterion import decide, one_against_rest
 from discernel.papers.akfd.solver import Alternation, alternate, choose_nu
 from discernel.programs.simplex import normalize

@@ -26,8 +26,8 @@ from discernel.estimators.base import (
 )
 from discernel.exceptions import InvalidInputError, check_count, is_word
 from discernel.kernels import RBF, Kernel
-from discernel.learn.training import TrainingRows, check_training
 from discernel.model import Model
+from discernel.model.training import TrainingRows, check_training
 from discernel.papers.separability.spectrum import Labels, Method, ReweighedSpectrum
 from discernel.papers.separability.spectrum_choice import (
     Trial,

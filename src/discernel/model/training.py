@@ -29,7 +29,7 @@ from discernel.kernels.columns import (
     is_missing,
 )
 from discernel.kernels.make import are_sources, learns_scales
-from discernel.model import KeptRows
+from discernel.model.model import KeptRows
 from discernel.rows.cells import ColumnFacts, as_table, is_plain
 from discernel.rows.encoder import TableEncoder, has_row_numbers
 from discernel.rows.groups import group_codes, group_labels
@@ -234,30 +234,19 @@ def _check(
     if y is None:
         raise InvalidInputError(f"{name} requires y to be passed, but the target y is None")
     # The default kernels take categories, text and missing cells.
-    given, tables = X, learns_scales(candidates)
+    tables = learns_scales(candidates)
     if is_word(candidates, "precomputed"):
         X = stack_matrices(X)
     else:
         refuse_views(X, y)
     kernels = as_kernels(candidates, n_precomputed=_n_matrices(X))
     reader = RowReader(name, kernels, takes_tables=tables)
-    known: Known = {}
     if tables and not (is_plain(X) and not has_row_numbers(X, facts)):
         X = as_table(X)
         encoder = TableEncoder().fit(X, facts=facts)
-        reader = replace(reader.with_columns(X), encoder=encoder)
-        X = given = encoder.encode(X)
-        # Divided by its standard deviation, a rare category would be far from all others.
-        known = {"spreads": encoder.spreads}
+        reader, X = replace(reader.with_columns(X), encoder=encoder), encoder.encode(X)
     else:
-        with hint(X, tables):
-            rows = convert_for_kernels(X, kernels, name)
-        reader = reader.with_columns(X if is_frame(X) else rows)
-        is_number = rows.is_number if isinstance(rows, Table) else None
-        reader, X = replace(reader, is_number=is_number, n_matrices=_n_matrices(rows)), rows
-        if not kernels[0].precomputed:
-            check_range(X, given)
-            X = _copy_if_shared(X, given)
+        reader, X = _convert(reader, X)
     proposes, sources = tables and isinstance(X, np.ndarray), None
     if are_sources(candidates):
         sources = _source_columns(candidates, frame, X, reader.encoder)
@@ -268,9 +257,20 @@ def _check(
             reader = replace(reader, medians=column_quantiles(X, (0.5,))[0])
     y = _check_y(y, estimator=name, **options)
     check_consistent_length(X, y)
-    return TrainingRows(
-        X, y, _resolved(reader, X, given, known), proposes=proposes, sources=sources
-    )
+    return TrainingRows(X, y, _resolved(reader, X, frame), proposes=proposes, sources=sources)
+
+
+def _convert(reader: RowReader, given: Any) -> tuple[RowReader, Any]:
+    """Return the reader of rows that need no encoder, and the rows as kernels take them."""
+    with hint(given, reader.takes_tables):
+        X = convert_for_kernels(given, reader.kernels, reader.estimator)
+    reader = reader.with_columns(given if is_frame(given) else X)
+    is_number = X.is_number if isinstance(X, Table) else None
+    reader = replace(reader, is_number=is_number, n_matrices=_n_matrices(X))
+    if reader.kernels[0].precomputed:
+        return reader, X
+    check_range(X, given)
+    return reader, _copy_if_shared(X, given)
 
 
 def _source_columns(
@@ -303,12 +303,14 @@ def _source_columns(
     return found
 
 
-def _resolved(reader: RowReader, X: Any, frame: Any, known: Known) -> RowReader:
+def _resolved(reader: RowReader, X: Any, frame: Any) -> RowReader:
     """Return the reader with resolved kernels: values that depend on X are fixed."""
-    kernels = reader.kernels
+    kernels, encoder = reader.kernels, reader.encoder
     if kernels[0].precomputed:
         return reader
-    names = frame if is_frame(frame) else X
+    names = frame if is_frame(frame) and encoder is None else X
+    # Divided by its standard deviation, a rare category would be far from all others.
+    known: Known = {} if encoder is None else {"spreads": encoder.spreads}
     resolved = [kernel.resolve(X, names, known) for kernel in kernels]
     check_kernels_take(resolved, X)
     return replace(reader, kernels=resolved)
