@@ -81,7 +81,7 @@ class BaseKernelEstimator(BaseEstimator):
     #: Whether kernels may be approximated by low-rank features.
     _approximable: ClassVar[bool] = True
     #: Whether kernels are learned again without each fold, for held-out scores.
-    _holds_out: ClassVar[bool] = False
+    _holds_out: ClassVar[bool] = True
     #: Whether rows in chunks can be fitted, by sums of features.
     _sums: ClassVar[bool] = False
     #: Whether a kernel logistic regression of the classes is a part of the model.
@@ -554,8 +554,7 @@ def _score_chunks(score: Callable[..., Any], estimator: Any, source: Source) -> 
             )
         with errors_with_origin(chunk.place):
             predicted = fitted.predict(chunk.X)
-        weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
-        return chunk.y, weights, predicted
+        return chunk.y, chunk.row_weights, predicted
 
     parts = list(source.map(work))
     if not parts:

@@ -89,6 +89,7 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelEstimator):
     """
 
     _approximable: ClassVar[bool] = False
+    _holds_out: ClassVar[bool] = False
 
     n_samples_fit_ = view("head.n_samples", "The number of training rows.")
 
