@@ -78,10 +78,9 @@ class BaseKernelEstimator(BaseEstimator):
     _kernel_parameters: ClassVar[tuple[str, ...]] = ("kernel", "kernels")
     #: Whether the estimator computes on devices.
     _computes_on_device: ClassVar[bool] = True
-    #: Whether kernels may be approximated by low-rank features.
-    _approximable: ClassVar[bool] = True
-    #: Whether kernels are learned again without each fold, for held-out scores.
-    _holds_out: ClassVar[bool] = True
+    #: Whether labels or numbers are predicted. Kernels may then be approximated by low-rank
+    #: features, and are learned again without each fold, for held-out scores.
+    _predicts: ClassVar[bool] = True
     #: Whether rows in chunks can be fitted, by sums of features.
     _sums: ClassVar[bool] = False
     #: Whether a kernel logistic regression of the classes is a part of the model.
