@@ -387,22 +387,26 @@ def losses(table: Table, task: str, methods: Sequence[str], metric: str) -> str:
 
 HEADER = """# Results task by task
 
-The mean of {partitions} splits for each task, the same for all methods, written by \
-[the benchmark](../benchmarks/default_against_baselines.py). `auto` is \
-`MultipleKernelDiscriminant()` on {rows}; on the two tasks with several views (mfeat, protein \
-fold) it has three or two kernels for each view. All other methods get columns preprocessed on the \
-training rows: standardized numbers, medians for missing cells, one 0/1 column for each category.
+The mean of {partitions} splits for each task, the same for all methods \
+([benchmark](../benchmarks/default_against_baselines.py), \
+[record](../benchmarks/records/default_against_baselines.json)). "Rows" are training rows; rank 1 \
+is best.
 
-- `average`, `single`: the plain average of ten kernels, and the single kernel with the least \
-leave-one-out error.
-- `svc grid`: scikit-learn's `SVC`, ten widths × four C by cross-validation, with Platt scaling; \
-`easymkl`: MKLpy, λ = 0.1 and C = 10.
-- `forest`: 500 trees; `boosting`: `HistGradientBoostingClassifier()`; `logistic`: \
-`LogisticRegression()`; `xrfm`: its defaults, tuned on a fifth of the training rows.
+| method | what it is |
+|---|---|
+| default | `MultipleKernelDiscriminant()` on {rows}; two or three kernels for each view of mfeat \
+and protein fold |
+| average, single | the plain average of ten kernels, and the single one with the least \
+leave-one-out error |
+| svc grid | scikit-learn's `SVC`, ten widths × four C by cross-validation, with Platt scaling |
+| easymkl | MKLpy, λ = 0.1 and C = 10 |
+| forest | 500 trees |
+| boosting, logistic | `HistGradientBoostingClassifier()`, `LogisticRegression()` |
+| xrfm | its defaults, tuned on a fifth of the training rows |
 
-In parentheses: the method minus the default, and the standard error of this difference, corrected \
-for overlapping training sets. **Bold**: a difference of more than two standard errors. Rank 1 is \
-best.
+All but the default get preprocessed columns: standardized numbers, medians for missing cells, one \
+0/1 column for each category. After ± is the standard error of the difference from the default, \
+corrected for overlapping training sets. **Bold**: a difference of more than two standard errors.
 """
 
 
@@ -439,7 +443,7 @@ def render_metric(
 ) -> list[str]:
     """Return the lines of one table, with mean ranks where they are given."""
     lines = [
-        "| task | training rows | " + " | ".join(methods) + " |",
+        "| task | rows | default | " + " | ".join(methods[1:]) + " |",
         "|---|---|" + "---|" * len(methods),
     ]
     for entry in tasks:
@@ -453,10 +457,9 @@ def render_metric(
 
 def render_cell(entry: dict[str, Any], method: str, metric: str, digits: int) -> str:
     versus = entry["auto_minus"][metric][method]
-    text = f"{-versus['difference']:+.{digits}f} ± {versus['corrected_error']:.{digits}f}"
+    text = f"{entry[metric][method]:.{digits}f} ± {versus['corrected_error']:.{digits}f}"
     clear = abs(versus["difference"]) > CLEAR * versus["corrected_error"]
-    text = f"**{text}**" if clear else text
-    return f"{entry[metric][method]:.{digits}f} ({text})"
+    return f"**{text}**" if clear else text
 
 
 def worse_line(tasks: list[dict[str, Any]], metric: str) -> str:
@@ -477,7 +480,7 @@ def render_balanced(balanced: dict[str, Any]) -> list[str]:
     lines = [
         '## Balanced classes\n\nBalanced accuracy in %, all with `class_weight="balanced"`; larger '
         "is better.\n",
-        "| task | " + " | ".join(name.removesuffix(" balanced") for name in methods) + " |",
+        "| task | default | " + " | ".join(m.removesuffix(" balanced") for m in methods[1:]) + " |",
         "|---|" + "---|" * len(methods),
     ]
     for entry in balanced["tasks"]:

@@ -177,7 +177,7 @@ TESTS = {
     "default/choose.py": ["tests/default/test_choose.py", "tests/default/test_[ldps]*.py"],
     "default/cross_fit.py": ["tests/default/test_choose.py", "tests/default/test_[ldps]*.py"],
     "default/sample.py": ["tests/default/test_choose.py", "tests/default/test_[ldps]*.py"],
-    "default/strengths.py": ["tests/default/test_choose.py", "tests/default/test_[ldps]*.py"],
+    "default/comparison.py": ["tests/default/test_choose.py", "tests/default/test_[ldps]*.py"],
     "default/ridge.py": ["tests/default/test_ridge.py", "tests/default/test_choose.py"],
     "default/held_out.py": ["tests/test_promises.py", "tests/test_expectation.py", "tests/default"],
     "discriminant/": [

@@ -1,4 +1,4 @@
-"""discernel: learn the kernel that best separates your classes, in one fit."""
+"""Classification and regression with learned kernels, in one fit."""
 
 from importlib import import_module
 from importlib.metadata import version

@@ -23,7 +23,8 @@ Every error is also a built-in error, so that plain ``except ValueError`` works:
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
@@ -56,6 +57,7 @@ __all__ = [
     "is_positive",
     "is_word",
     "missing_extra",
+    "needs_extra",
     "unknown_choice",
 ]
 
@@ -138,6 +140,15 @@ def missing_extra(need: str, extra: str, instead: str = "") -> MissingExtraError
         f"{need}. Install the extra: pip install 'discernel[{extra}]', "
         f"or in a clone: pip install '.[{extra}]'.{otherwise}"
     )
+
+
+@contextmanager
+def needs_extra(need: str, extra: str, instead: str = "") -> Iterator[None]:
+    """Replace the error of an import within a ``with`` block by that of `missing_extra`."""
+    try:
+        yield
+    except ImportError as error:
+        raise missing_extra(need, extra, instead) from error
 
 
 def unknown_choice(what: str, given: object, known: list[str]) -> InvalidInputError:

@@ -20,7 +20,7 @@ import discernel.criteria as criteria
 import discernel.kernels as kernels
 import discernel.solvers as solvers
 from discernel.estimators.base import BaseKernelEstimator
-from discernel.exceptions import InvalidInputError, missing_extra
+from discernel.exceptions import InvalidInputError, missing_extra, needs_extra
 from discernel.inspection.explained import pipeline_steps
 from discernel.inspection.facts import model_facts
 from discernel.model.model import Model
@@ -321,19 +321,14 @@ def _from_python(model: Any, name: str) -> SavedModel:
 
 def _skops() -> Any:
     wanted = ".".join(map(str, _SKOPS))
-    try:
+    need = f"Saving and loading models needs skops {wanted} or newer"
+    with needs_extra(need, "app"):
         import skops
         import skops.io
-    except ImportError as error:
-        need = f"Saving and loading models needs skops {wanted} or newer"
-        raise missing_extra(need, "app") from error
     found = re.match(r"(\d+)\.(\d+)", skops.__version__)
     if found is None or tuple(map(int, found.groups())) < _SKOPS:
-        raise missing_extra(
-            f"Saving and loading models needs skops {wanted} or newer, because older versions run "
-            f"code from crafted files; skops {skops.__version__} is installed",
-            "app",
-        )
+        why = f"because older versions run code from crafted files; skops {skops.__version__}"
+        raise missing_extra(f"{need}, {why} is installed", "app")
     return skops.io
 
 

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from discernel.default import strengths
+from discernel.default import comparison
 from discernel.default.choose import choose
+from discernel.default.comparison import FoldComparison
 from discernel.default.cross_fit import CrossFit, clearly_better
 from discernel.default.menu import MENU
 from discernel.default.metric import Metric, learn_metric
@@ -55,7 +56,7 @@ def few():
 
 @pytest.fixture(scope="module")
 def candidates(few):
-    return choose(*few, pull=5.0).candidates
+    return choose(FoldComparison(few[0]), few[1], pull=5.0).candidates
 
 
 def losses_of(few, candidate):
@@ -140,14 +141,14 @@ def test_weights_lie_on_the_simplex(candidates):
 
 def test_a_given_regularization_is_kept(few):
     for regularization in (0.1, 1e-8):  # the second is too small for single precision
-        for found in choose(*few, pull=5.0, regularization=regularization).candidates:
+        for found in choose(FoldComparison(few[0], regularization), few[1], pull=5.0).candidates:
             assert found.regularization == regularization
             assert np.isfinite(found.error)
 
 
 def test_a_regularization_too_small_for_any_precision_is_refused(few):
     with pytest.raises(NumericalError, match="raise the regularization"):
-        choose(*few, pull=5.0, regularization=1e-25)
+        choose(FoldComparison(few[0], 1e-25), few[1], pull=5.0)
 
 
 def test_more_of_a_metric_that_does_no_good_is_not_tried(few, monkeypatch):
@@ -161,9 +162,9 @@ def test_more_of_a_metric_that_does_no_good_is_not_tried(few, monkeypatch):
             if metrics is wrong:
                 tried.append(strength)
 
-    monkeypatch.setattr(strengths, "CrossFit", SeenCrossFit)
+    monkeypatch.setattr(comparison, "CrossFit", SeenCrossFit)
     wrong = [Metric(1.0 - metric.scales) for metric in metrics]  # what matters most is left out
-    found = choose(sample, wrong, pull=5.0).candidates
+    found = choose(FoldComparison(sample), wrong, pull=5.0).candidates
     assert [c.strength for c in found if c.name == "average"] == [0.0, 0.5]
     assert tried[:2] == [0.0, 0.5]
     assert 1.0 not in tried
@@ -174,7 +175,7 @@ def test_more_of_a_metric_that_does_no_good_is_not_tried(few, monkeypatch):
 @pytest.mark.parametrize("start", [None, 1.0, 10.0**-5.5])
 def test_the_search_for_lambda_finds_the_least_of_all(few, start):
     sample, metrics = few
-    fit, lambdas = CrossFit(sample, metrics, 1.0), strengths.LAMBDAS
+    fit, lambdas = CrossFit(sample, metrics, 1.0), comparison.LAMBDAS
     start = None if start is None else min(lambdas, key=lambda lam: abs(np.log(lam / start)))
     found = fit.best("average", EQUAL, lambdas, start)
     losses = {}
@@ -253,7 +254,7 @@ def test_other_targets_are_chosen_by_squared_errors(kind):
         learn_metric(sample.rows[outside], sample.scores[outside])
         for outside, _ in sample.divisions()
     ]
-    for found in choose(sample, metrics, pull=5.0).candidates:
+    for found in choose(FoldComparison(sample), metrics, pull=5.0).candidates:
         assert found.accuracy is None
         fit = CrossFit(sample, metrics, found.strength, dtype=np.float64)
         predicted = fit.predictor([found.weights] * len(fit.folds))(found.regularization)

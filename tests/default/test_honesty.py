@@ -9,6 +9,7 @@ from sklearn.metrics import log_loss
 from discernel import MultipleKernelDiscriminant
 from discernel.default import propose_kernels
 from discernel.default.choose import choose
+from discernel.default.comparison import FoldComparison
 from discernel.default.metric import learn_metric
 from discernel.kernels.columns import column_spreads
 from discernel.targets import ClassTarget
@@ -28,7 +29,7 @@ def with_a_metric_of_all_rows(proposal):
     """Return the candidates that a metric would have that has seen the rows of the folds."""
     sample = proposal.sample
     metric = learn_metric(sample.rows, sample.scores, sample.weights.values)
-    return choose(sample, [metric] * sample.n_folds, pull=5.0).candidates
+    return choose(FoldComparison(sample), [metric] * sample.n_folds, pull=5.0).candidates
 
 
 def standard_error(values):

@@ -12,10 +12,11 @@ from discernel.bank import LowRank
 from discernel.default import choose as choice
 from discernel.default import logits, propose
 from discernel.default.choose import choose
+from discernel.default.comparison import FoldComparison
 from discernel.default.cross_fit import CrossFit, mixed_posteriors
 from discernel.default.logits import LogitSearch
 from discernel.default.metric import Metric
-from discernel.default.sample import draw_sample
+from discernel.default.sample import LogitChoice, draw_sample
 from discernel.discriminant import log_posteriors, posterior_losses
 from discernel.programs.simplex import uniform
 from discernel.targets import ClassTarget
@@ -103,7 +104,9 @@ def test_more_rows_than_the_metric_was_learned_from(monkeypatch):
 @pytest.mark.parametrize("kind", ["numbers", "labels"])
 def test_other_targets_have_no_logistic_regression(kind):
     sample = make_sample(kind=kind)
-    found = choose(sample, without_metric(sample), pull=5.0, logistic=True).candidates
+    found = choose(
+        FoldComparison(sample), without_metric(sample), pull=5.0, logistic=True
+    ).candidates
     assert not any(candidate.logistic for candidate in found)
 
 
@@ -112,9 +115,50 @@ def test_in_a_hurry_none_is_tried(monkeypatch):
         raise AssertionError
 
     monkeypatch.setattr(choice, "must_stop_learning", lambda: True)
-    monkeypatch.setattr(CrossFit, "logit_posteriors", refuse)
+    monkeypatch.setattr(CrossFit, "add_logits", refuse)
     sample = sample_of(*rules(100))
-    assert choose(sample, without_metric(sample), pull=5.0, logistic=True).candidates
+    assert choose(
+        FoldComparison(sample), without_metric(sample), pull=5.0, logistic=True
+    ).candidates
+
+
+def test_where_the_first_fold_is_predicted_worse_there_are_no_others(monkeypatch):
+    n_folds, add_fold = [], LogitSearch.add_fold
+
+    def count(search, *fold):
+        n_folds.append(len(fold[3]))
+        add_fold(search, *fold)
+
+    monkeypatch.setattr(LogitSearch, "add_fold", count)
+    X, y = few_matter(150, 6)
+    for flip, expected in [(0.0, 4), (1.0, 1)]:
+        sample = sample_of(X, y)
+        compared = FoldComparison(sample)
+        compared.try_strengths(without_metric(sample))
+        n_folds.clear()
+        best = compared.ranking()[0]
+        best.losses[sample.folds == 0] += 1.0 - 2.0 * flip
+        found, lam = choice._with_logits(compared, without_metric(sample))
+        assert len(n_folds) == expected
+        assert found is compared
+        assert lam > 0
+
+
+def test_a_search_starts_from_a_known_regularization_or_takes_it():
+    sample = sample_of(*rules(120))
+    fit = CrossFit(sample, without_metric(sample), 0.0, dtype=np.float64)
+    weights = [EQUAL] * sample.n_folds
+    whole, near, same = (
+        LogitSearch(sample.target, 0.1, *given, searches=searches)
+        for given, searches in [((), True), ((1e-5,), True), ((1e-5,), False)]
+    )
+    for search in (whole, near, same):
+        fit.add_logits(search, weights)
+    assert list(same._logits) == [1e-5] == [same.regularization]
+    assert same.loss >= near.loss
+    # From 0.01 downhill, by half decades, to the same λ as from 1e-5.
+    assert near.regularization == pytest.approx(whole.regularization, rel=1e-6)
+    np.testing.assert_allclose(near.loss, whole.loss, rtol=1e-2)
 
 
 def test_logits_of_a_fold_do_not_know_its_labels():
@@ -131,7 +175,7 @@ def test_logits_of_a_fold_do_not_know_its_labels():
         search._coef = {0.01: np.zeros((120, 3))}
         for fold, division in zip(fit.folds, sample.divisions(), strict=True):
             search.add_fold(*fold.weighted_matrices(EQUAL), *division)
-        told.append(search.held_out()[0])
+        told.append(search.held_out())
     np.testing.assert_array_equal(told[0][inside], told[1][inside])
     assert np.abs(told[0][~inside] - told[1][~inside]).max() > 0.01
 
@@ -144,7 +188,9 @@ def test_columns_far_from_the_origin_change_nothing(far):
     for rows in (X, X + far):
         sample = sample_of(rows, y, given)
         fit = CrossFit(sample, without_metric(sample), 0.0, dtype=np.float64)
-        posteriors.append(fit.logit_posteriors(sample.target, 0.1, [EQUAL] * sample.n_folds))
+        search = LogitSearch(sample.target, 0.1)
+        fit.add_logits(search, [EQUAL] * sample.n_folds)
+        posteriors.append(log_softmax(search.held_out(), axis=1))
     np.testing.assert_allclose(posteriors[1], posteriors[0], atol=1e-6)
     np.testing.assert_allclose(logsumexp(posteriors[0], axis=1), 0.0, atol=1e-12)
 
@@ -154,14 +200,16 @@ def test_losses_are_those_of_the_mixture():
     fit = CrossFit(sample, without_metric(sample), 0.0, dtype=np.float64)
     alone = fit.best("average", EQUAL, (0.1, 0.01))
     np.testing.assert_array_equal(alone.losses, alone.score_losses)
-    both = replace(sample, classes=sample.target)
+    both = replace(sample, logits=LogitChoice(sample.target, 1e-3))
     fit = CrossFit(both, without_metric(sample), 0.0, dtype=np.float64)
     found = fit.best("average", EQUAL, (0.1, 0.01))
     lam = found.candidate.regularization
     assert lam == alone.candidate.regularization
     np.testing.assert_array_equal(found.score_losses, alone.losses)
     by_scores = log_posteriors(found.predicted, sample.target, sample.scores)
-    by_logits = fit.logit_posteriors(sample.target, lam, [EQUAL] * sample.n_folds)
+    search = LogitSearch(sample.target, lam, 1e-3, searches=False)
+    fit.add_logits(search, [EQUAL] * sample.n_folds)
+    by_logits = log_softmax(search.held_out(), axis=1)
     mixed = mixed_posteriors(by_scores, by_logits, sample.target)
     losses, right = posterior_losses(mixed, sample.target)
     np.testing.assert_allclose(found.losses, losses)

@@ -138,7 +138,7 @@ def test_rows_that_had_no_part_in_the_kernel_are_predicted_in_folds_from_all_oth
     made, fitted = LogitSearch(ClassTarget(np.arange(3), codes), 1e-3), np.eye(3)[codes]
     predict_independent(made, bank, np.ones(1), fitted, rows)
     np.testing.assert_array_equal(np.sort(np.concatenate(made._folds)), rows)
-    held_out, kernel = made.held_out()[0], bank.combined(np.ones(1))
+    held_out, kernel = made.held_out(), bank.combined(np.ones(1))
     assert not held_out[::2].any()
     for inside in made._folds:
         outside = np.setdiff1d(np.arange(178), inside)

@@ -15,6 +15,7 @@ from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import LowRank
 from discernel.default import propose
 from discernel.default.columns import choose_columns
+from discernel.default.comparison import FoldComparison
 from discernel.default.cross_fit import CrossFit, clearly_better
 from discernel.default.metric import Metric, learn_metric
 from discernel.default.propose import comparable_rows, propose_kernels
@@ -138,7 +139,7 @@ def test_quantiles_must_be_better_without_a_metric_and_with_the_best(noise):
     weights = SampleWeights.of(np.random.default_rng(0).uniform(0.5, 2.0, 80))
     given, other = two_samples(X, y, weights)
     assert other.menu is given.menu
-    found = choose_columns(given, other, fold_metrics, regularization=0.01)
+    found = choose_columns(FoldComparison(given, 0.01), other, fold_metrics)
     shares, none = given.weights.shares, [Metric(np.ones(4))] * 5
     first = [
         CrossFit(sample, none, 0.0, dtype=np.float64)
@@ -152,7 +153,9 @@ def test_quantiles_must_be_better_without_a_metric_and_with_the_best(noise):
         best = [best_losses(sample, fold_metrics(sample)) for sample in (given, other)]
         is_better = clearly_better(best[1], best[0], shares)
     assert found.quantiles == is_better
-    assert {scored.candidate.quantiles for group in found.tried for scored in group} == {is_better}
+    assert {scored.candidate.quantiles for group in found.compared.tried for scored in group} == {
+        is_better
+    }
     if is_better:
         for fold, candidate in enumerate(found.without):
             rest = np.where(given.folds == fold, 0.0, shares)

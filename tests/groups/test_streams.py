@@ -159,7 +159,7 @@ def test_bad_groups_in_chunks_are_refused():
     with pytest.raises(InvalidInputError, match=r"shape \(120,\). Got shape \(119,\)"):
         open_rows(X, y, groups=groups[1:])
     missing = [None, *groups[1:]]
-    with pytest.raises(InvalidInputError, match=r"missing value for row 0.*row 50 of X"):
+    with pytest.raises(InvalidInputError, match=r"missing value for row 0.*rows of X, from row 50"):
         Chunk.of(X, y, None, Place("X", 0, 50), missing)
     with pytest.raises(InvalidInputError, match="Arrays have no column names"):
         fit(open_rows([(X, y)], groups="patient"))

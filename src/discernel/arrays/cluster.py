@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from discernel.exceptions import ClusterError, InvalidInputError, missing_extra
+from discernel.exceptions import ClusterError, InvalidInputError, needs_extra
 
 #: Seconds to wait for the answer of a scheduler.
 _TIMEOUT = 10
@@ -21,10 +21,8 @@ SMALLER = (
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
     """Run Dask tasks on the workers of a scheduler with an address such as ``tcp://host:8786``."""
-    try:
+    with needs_extra("A scheduler needs Dask", "dask", "leave it out"):
         from distributed import Client
-    except ImportError as error:
-        raise missing_extra("A scheduler needs Dask", "dask", "leave it out") from error
     try:
         client = Client(address, timeout=_TIMEOUT)
     except (OSError, ValueError) as error:

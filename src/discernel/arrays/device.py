@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from discernel.arrays.machine import memory_limit
 from discernel.arrays.rows import convert_rows, is_sparse, library_of
-from discernel.exceptions import DeviceError, InvalidInputError, missing_extra
+from discernel.exceptions import DeviceError, InvalidInputError, needs_extra
 
 #: Texts of out-of-memory errors; the third is that of PyTorch on the CPU.
 _OUT_OF_MEMORY = ("out of memory", "not enough memory", "can't allocate memory", "alloc_failed")
@@ -55,10 +55,8 @@ class Device:
     @classmethod
     def named(cls, name: str) -> Device:
         """Return the PyTorch device of a name such as ``"cuda"``, ``"cuda:1"`` or ``"cpu"``."""
-        try:
+        with needs_extra(f"device={name!r} needs PyTorch", "torch"):
             import torch
-        except ImportError as error:
-            raise missing_extra(f"device={name!r} needs PyTorch", "torch") from error
         xp, n_cuda = _compat().array_namespace(torch.empty(0)), torch.cuda.device_count()
         try:
             device = torch.device(name)
@@ -238,11 +236,9 @@ class Device:
 
 
 def _compat() -> Any:
-    try:
+    need = "Arrays of other libraries than NumPy need array-api-compat"
+    with needs_extra(need, "torch"):
         import array_api_compat
-    except ImportError as error:
-        need = "Arrays of other libraries than NumPy need array-api-compat"
-        raise missing_extra(need, "torch") from error
     return array_api_compat
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from discernel.exceptions import InvalidInputError, missing_extra
+from discernel.exceptions import InvalidInputError, needs_extra
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -107,11 +107,9 @@ def _fill_masked(array: Any) -> Any:
 
 def _arrow_frame(table: Any) -> Any:
     """Convert a pyarrow table to a pandas dataframe without loss of precision."""
-    try:
+    instead = "give a dataframe: pl.from_arrow(table)"
+    with needs_extra("Tables of pyarrow need pandas", "app", instead):
         import pandas as pd
-    except ImportError as error:
-        need = "Tables of pyarrow need pandas"
-        raise missing_extra(need, "app", "give a dataframe: pl.from_arrow(table)") from error
     import pyarrow as pa
 
     def kept(kind: Any) -> Any:  # NumPy types would convert integers to floats if cells are missing

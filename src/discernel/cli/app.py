@@ -20,7 +20,7 @@ from discernel.cli import (
 from discernel.cli.shared import EXIT_CODES, examples
 
 app = typer.Typer(
-    help="Learn the kernel that best separates your classes, and compare it with others.",
+    help="Classification and regression with learned kernels: fit, explain and compare models.",
     no_args_is_help=True,
     epilog=EXIT_CODES,
     pretty_exceptions_enable=False,
@@ -42,7 +42,7 @@ def _common(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Learn the kernel that best separates your classes, and compare it with others."""
+    """Classification and regression with learned kernels: fit, explain and compare models."""
 
 
 def _add(name: str, command: Callable[..., None], short_help: str, *lines: str) -> None:
@@ -54,7 +54,7 @@ def _add(name: str, command: Callable[..., None], short_help: str, *lines: str) 
 _add(
     "fit",
     fitting.fit_command,
-    "Learn from a table and save the model.",
+    "Fit a model to a table and save it.",
     "discernel fit patients.csv --target ill",
     "discernel fit patients.csv -t ill --drop ward --out patients.skops",
     "discernel fit 'parts/*.parquet' -t ill --max-time 10m",
@@ -63,7 +63,7 @@ _add(
 _add(
     "predict",
     fitting.predict_command,
-    "Predict the classes of rows.",
+    "Predict classes or numbers for new rows.",
     "discernel predict patients.skops new.csv --out predicted.csv",
     "discernel predict patients.skops new.csv --keep name --json",
     "cat new.csv | discernel predict patients.skops -",
@@ -71,7 +71,7 @@ _add(
 _add(
     "explain",
     explaining.explain_command,
-    "Show what matters, and why a row has its class.",
+    "Show importances, and explain predictions.",
     "discernel explain patients.skops",
     "discernel explain patients.skops new.csv --row 12 --row 40",
     "discernel explain patients.skops new.csv --json",
@@ -99,7 +99,7 @@ _add(
     "discernel export patients.skops --to patients.onnx",
     "discernel export patients.skops --to score_patients.py",
 )
-_add("demo", demonstrating.demo_command, "See what it does, in two minutes.", "discernel demo")
+_add("demo", demonstrating.demo_command, "Compare methods on five data sets.", "discernel demo")
 _add(
     "info",
     reporting.info_command,

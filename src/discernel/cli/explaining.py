@@ -51,7 +51,7 @@ def explain_command(
     views: fusing.ViewsOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show which columns and sources matter, or why rows have their prediction.
+    """Show importances of columns and sources, or explain the predictions for rows.
 
     Without DATA, the importances of columns are shown. With DATA, the score of a row is the score
     of a typical row plus a contribution of each column. With --json there is one line per row, for

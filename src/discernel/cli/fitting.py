@@ -26,6 +26,7 @@ from discernel.cli.shared import (
     Scheduler,
     Target,
     TaskOption,
+    columns_option,
     command_line,
     data_of,
     file_of,
@@ -192,10 +193,7 @@ def predict_command(
             "Where to write predictions: .csv, .jsonl or .parquet. (default: standard output)"
         ),
     ] = None,
-    keep: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="Copy a column to the output. May be repeated."),
-    ] = None,
+    keep: Annotated[list[str] | None, columns_option("Copy a column to the output.")] = None,
     views: fusing.ViewsOption = None,
     scheduler: Scheduler = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON lines instead of CSV.")] = (
@@ -203,7 +201,7 @@ def predict_command(
     ),
     quiet: Quiet = False,
 ) -> None:
-    """Predict the classes of rows, with their probabilities, or their numbers.
+    """Predict classes and their probabilities, or numbers, for new rows.
 
     Columns may be in any order, and other columns are ignored. Columns of identifiers are copied to
     the output. In CSV, text that a spreadsheet would run as a formula begins with an apostrophe.

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.cli.learning import Rows
-from discernel.exceptions import InvalidInputError, missing_extra
+from discernel.exceptions import InvalidInputError, needs_extra
 from discernel.persistence import SavedModel
 from discernel.rows.columns import canonical_text, one_spelling
 from discernel.rows.formats import import_pandas
@@ -186,11 +186,9 @@ def _write_text(parts: Iterable[Predictions], write: Callable[[str], Any], as_js
 
 
 def _write_parquet(parts: Iterable[Predictions], file: Any) -> None:
-    try:
+    with needs_extra("Writing Parquet needs pyarrow", "app", "name a CSV file"):
         import pyarrow as pa
         import pyarrow.parquet as pq
-    except ImportError as error:
-        raise missing_extra("Writing Parquet needs pyarrow", "app", "name a CSV file") from error
     done, writer = 0, None
     try:
         for part in parts:

@@ -72,7 +72,7 @@ def report_command(
 
     The page is a single HTML file that needs no other files. The page of a
     model shows which columns matter, the expected performance on new rows, and
-    how the model was chosen; with --explain, why rows have their prediction.
+    how the model was chosen; with --explain, also explanations of predictions.
     """
     with one_line_errors():
         page = output or what.with_suffix(".html")

@@ -79,6 +79,11 @@ def output_option(help: str) -> Any:
     return typer.Option("--out", "--output", "-o", metavar="FILE", help=help)
 
 
+def columns_option(help: str) -> Any:
+    """Return an option that names columns and may be repeated."""
+    return typer.Option(metavar="COLUMN", help=f"{help} May be repeated.")
+
+
 DataName = Annotated[
     str,
     typer.Argument(
@@ -128,22 +133,12 @@ TaskOption = Annotated[
         "numbers or many distinct integers, and otherwise classes.",
     ),
 ]
-Drop = Annotated[
-    list[str] | None,
-    typer.Option(metavar="COLUMN", help="Leave out a column. May be repeated."),
-]
+Drop = Annotated[list[str] | None, columns_option("Leave out a column.")]
 Categorical = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COLUMN", help="Treat a column of numbers as categories. May be repeated."
-    ),
+    list[str] | None, columns_option("Treat a column of numbers as categories.")
 ]
 Numeric = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="Treat a column as numbers, and other text as missing. May be repeated.",
-    ),
+    list[str] | None, columns_option("Treat a column as numbers, and other text as missing.")
 ]
 StoreFile = Annotated[
     Path, typer.Option(metavar="FILE", help="File of results, from which later runs continue.")

@@ -13,16 +13,16 @@ from rich.console import Console
 from rich.text import Text
 from threadpoolctl import threadpool_info
 
-import discernel
 from discernel.compare.machine import package_version
 from discernel.compare.store import Store
 from discernel.rows.catalog import CATALOG, CatalogEntry
 from discernel.rows.datasets import FOLDER_VARIABLE, Dataset, data_folder
 from discernel.rows.labelled import describe_target
+from discernel.show.facts import versions_here
 from discernel.show.terminal import plain_table
 from discernel.show.words import one_line, plural
 
-_PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib", "pandas", "matplotlib", "cvxpy", "skops")
+_PACKAGES = ("joblib", "pandas", "matplotlib", "cvxpy", "skops")
 
 
 def escape(text: str) -> str:
@@ -47,8 +47,7 @@ def show_data(console: Console, dataset: Dataset, notes: Sequence[str] = ()) -> 
 
 def versions() -> dict[str, str | None]:
     """Return the versions of discernel, Python and the main dependencies; None if missing."""
-    here = {"discernel": discernel.__version__, "python": platform.python_version()}
-    return here | {package: package_version(package) for package in _PACKAGES}
+    return versions_here() | {package: package_version(package) for package in _PACKAGES}
 
 
 def show_info(console: Console, store: Path) -> None:

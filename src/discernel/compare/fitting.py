@@ -40,6 +40,7 @@ from discernel.kernels import (
     resolve_kernels,
 )
 from discernel.learn.learn import DEFAULT_REGULARIZATIONS
+from discernel.rows.views import source_kernels
 
 #: Most training rows, and most held-out rows, whose coordinates are stored for a figure.
 _DRAWN = 150
@@ -53,11 +54,8 @@ def view_kernels(views: Mapping[str, slice]) -> list[Kernel]:
     """Return candidate kernels without learned column scales: three per view, or defaults."""
     if not views:
         return as_kernels("auto")
-    return [
-        kernel.on(columns, name).named(f"{name}: {kernel.name}")
-        for name, columns in views.items()
-        for kernel in (RBF(width=f"{factor}*median") for factor in (0.5, 1, 2))
-    ]
+    kernels = [RBF(width=f"{factor}*median") for factor in (0.5, 1, 2)]
+    return list(source_kernels(views, kernels).values())
 
 
 def learner_kernels(views: Mapping[str, slice], criterion: str) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from discernel.exceptions import missing_extra
+from discernel.exceptions import needs_extra
 from discernel.show.words import printable
 
 
@@ -52,7 +52,7 @@ def progress_bar(title: str, total: int, done: int, show: bool) -> Iterator[Bar]
 
 def open_display() -> Any:
     """Return a rich display for progress bars, on standard error."""
-    try:
+    with needs_extra("A progress display needs rich", "app", "pass progress=False"):
         from rich.console import Console
         from rich.progress import (
             BarColumn,
@@ -62,10 +62,6 @@ def open_display() -> Any:
             TimeElapsedColumn,
             TimeRemainingColumn,
         )
-    except ImportError as error:
-        raise missing_extra(
-            "A progress display needs rich", "app", "pass progress=False"
-        ) from error
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),

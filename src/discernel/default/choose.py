@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import log_softmax
 
-from discernel.arrays import Device, FloatArray
-from discernel.arrays.groups import Groups
+from discernel.arrays import FloatArray
 from discernel.default.columns import ColumnChoice
+from discernel.default.comparison import LAMBDAS, FoldComparison
 from discernel.default.cross_fit import CLEARLY, CrossFit, Scored, clearly_better, each
+from discernel.default.logits import LogitSearch
 from discernel.default.metric import Metric
-from discernel.default.sample import Positions, Sample
+from discernel.default.sample import LogitChoice, Positions
 from discernel.default.sources import average_of
-from discernel.default.strengths import (
-    LAMBDAS,
-    make_fits,
-    ranked_by_strength,
-    try_strengths,
-)
 from discernel.discriminant import posterior_losses, row_losses
 from discernel.programs.simplex import uniform
 from discernel.programs.solution import Candidate
 from discernel.progress.deadline import must_stop_learning
-from discernel.targets import ClassTarget, Target
+from discernel.targets import ClassTarget
 
 #: The name of equal weights with a metric by likelihood.
 _BY_LIKELIHOOD = "likelihood"
@@ -46,15 +42,15 @@ class Selection(NamedTuple):
     without: list[Candidate]
     #: For each fold, the metric learned by likelihood without it; None where it is not chosen.
     by_likelihood: list[Metric] | None
+    #: λ of kernel logistic regressions of the folds; None without any.
+    logit_regularization: float | None
 
 
 def choose(
-    sample: Sample,
+    compared: FoldComparison,
     metrics: Sequence[Metric],
     *,
     pull: float,
-    regularization: float | None = None,
-    device: Device | None = None,
     is_whole: bool = True,
     groups: Positions | None = None,
     columns: ColumnChoice | None = None,
@@ -71,56 +67,52 @@ def choose(
 
     Parameters
     ----------
-    sample : Sample
-        The rows.
+    compared : FoldComparison
+        The sample, and the strengths that were tried, if any.
     metrics : sequence of Metric
         One per fold, learned without it.
     pull : float
         As in `discernel.criteria.LeaveOneOut`.
-    regularization : float, optional
-        λ; chosen by default.
-    device : Device, optional
-        Where to compute; by default here.
     is_whole : bool
         Whether the sample has all rows, so that the weights without each fold are of use.
     groups : ndarray of shape (n_columns,), optional
         As in `learn_likelihood_metric`.
     columns : ColumnChoice, optional
-        The choice of the columns of the sample, with fits without a metric; by default these are
-        made here.
+        The choice of the columns of the sample.
     logistic : bool
         Whether the model may have a kernel logistic regression of classes.
     """
-    compared = _compare(sample, metrics, regularization, device, columns, logistic)
-    sample, make, lambdas, tried, ranking, memory = compared
-    shares, together = sample.weights.shares, sample.target.groups
-    found = _try_likelihood(make, sample, ranking[0], lambdas, groups, device, memory)
+    compared.try_strengths(metrics)
+    logit_regularization = None
+    if logistic:
+        compared, logit_regularization = _with_logits(compared, metrics)
+    sample, tried, ranking = compared.sample, compared.tried, compared.ranking()
+    found = _try_likelihood(compared, ranking[0], groups)
     by_likelihood = None
     if found is not None:
         fit, by_folds = found
-        ranking = _with_likelihood(ranking, fit.tried, shares, together)
+        ranking = compared.with_rival(ranking, compared.best_of(fit.tried))
         if ranking[0].candidate.name == _BY_LIKELIHOOD:
             metrics = by_likelihood = by_folds
             # Without a fold, its metric stays a choice; others than this were not learned for it.
             tried = tried[:1]
     without = []
     for fold in range(sample.n_folds):
-        others = np.where(sample.folds == fold, 0.0, shares)
-        ranked, _ = ranked_by_strength(tried, others, together)
+        ranked = compared.ranking(fold, tried)
         if by_likelihood is not None:
-            ranked = _with_likelihood(ranked, fit.tried, others, together)
+            ranked = compared.with_rival(ranked, compared.best_of(fit.tried, fold), fold)
         without.append(ranked[0].candidate)
     # Weights and predictions are no choice between few things: in single precision their third and
     # fifth digits would depend on the machine, and on the units of the columns.
     best = ranking[0].candidate
-    fit = make(metrics, best.strength, dtype=np.float64, memory=memory)
+    fit = compared.fit(metrics, best.strength, is_final=True)
     ranking[0] = fit.best(best.name, best.weights, (best.regularization,))
     if sample.menu.n_sources > 1:
-        ranking = [*_useful_sources(fit, ranking[0], lambdas, without), *ranking]
+        ranking = [*_useful_sources(compared, fit, ranking[0], without), *ranking]
     candidates = [scored.candidate for scored in ranking]
     if not must_stop_learning():
-        learned = _learn_weights(fit, ranking[0], pull, lambdas, without if is_whole else [])
-        is_better = clearly_better(learned.losses, ranking[0].losses, shares, together)
+        learned = _learn_weights(compared, fit, ranking[0], pull, without if is_whole else [])
+        is_better = compared.is_better(learned.losses, ranking[0].losses)
         candidates.insert(0 if is_better else 1, learned.candidate)
     if columns is not None:
         candidates.append(columns.other)
@@ -128,66 +120,40 @@ def choose(
         # Without a fold, columns as they are stay a choice, without a metric.
         pairs = zip(without, columns.without, strict=True)
         without = [own if one.quantiles else one for own, one in pairs]
-    return Selection(candidates, without, by_likelihood)
+    return Selection(candidates, without, by_likelihood, logit_regularization)
 
 
-def _compare(
-    sample: Sample,
-    metrics: Sequence[Metric],
-    regularization: float | None,
-    device: Device | None,
-    columns: ColumnChoice | None,
-    logistic: bool,
-) -> tuple[
-    Sample,
-    Callable[..., CrossFit],
-    Sequence[float],
-    list[list[Scored]],
-    list[Scored],
-    CrossFit | None,
-]:
-    """Compare strengths of metrics, by scores or by a mixture with kernel logistic regressions.
+def _with_logits(
+    compared: FoldComparison, metrics: Sequence[Metric]
+) -> tuple[FoldComparison, float | None]:
+    """Return a comparison by mixtures with kernel logistic regressions, and the λ of these.
 
-    Return the sample, with the classes that the mixture is compared on, if any; what makes fits,
-    the λ to choose from, and what `try_strengths` returns. The parameters are those of `choose`.
+    If they are much better than the best candidate, with its kernel: then other metrics and weights
+    may suit them. Else, and of targets that are not classes, the comparison itself; λ is that of
+    the first fold if they are no better there, and None without any.
     """
-    (make, lambdas), shares = make_fits(sample, regularization, device), sample.weights.shares
-    together = sample.target.groups
-    known = ([], None) if columns is None else (columns.tried, columns.memory)
-    tried, ranking, memory = try_strengths(make, metrics, lambdas, shares, together, *known)
-    best_fit = make, metrics, ranking[0], memory
-    if logistic and (classes := _classes_of_logits(sample.target, *best_fit)) is not None:
-        sample = replace(sample, classes=classes)
-        make, lambdas = make_fits(sample, regularization, device)
-        again = make, metrics, lambdas, shares, together
-        tried, ranking, memory = try_strengths(*again, memory=memory)
-    return sample, make, lambdas, tried, ranking, memory
-
-
-def _classes_of_logits(
-    target: Target,
-    make: Callable[..., CrossFit],
-    metrics: Sequence[Metric],
-    best: Scored,
-    memory: CrossFit | None,
-) -> ClassTarget | None:
-    """Return the classes if kernel logistic regressions predict them much better, else None.
-
-    Better than a candidate, with its kernel: then other metrics and weights may suit them.
-    """
+    target, best = compared.sample.target, compared.ranking()[0]
     if must_stop_learning() or not isinstance(target, ClassTarget):
-        return None
-    one, shares = best.candidate, target.row_weights.shares
-    fit = make(metrics, one.strength, memory=memory)
-    told = fit.logit_posteriors(target, one.regularization, [one.weights] * len(fit.folds))
-    losses, _ = posterior_losses(told, target)
+        return compared, None
+    fit = compared.fit(metrics, best.candidate.strength)
+    search = LogitSearch(target, best.candidate.regularization)
+    weights, rows = [best.candidate.weights] * len(fit.folds), compared.sample.folds == 0
+    fit.add_logits(search, weights[:1])
+    if search.loss > float(target.row_weights.values[rows] @ best.losses[rows]):
+        return compared, search.regularization
+    fit.add_logits(search, weights[1:], first=1)
+    losses, _ = posterior_losses(np.asarray(log_softmax(search.held_out(), axis=1)), target)
+    shares, lam = compared.shares(), search.regularization
     is_less = float(shares @ losses) < _MUCH_BETTER * float(shares @ best.losses)
-    is_better = is_less and clearly_better(losses, best.losses, shares, target.groups)
-    return target if is_better else None
+    if not (is_less and compared.is_better(losses, best.losses)):
+        return compared, lam
+    mixed = replace(compared, sample=replace(compared.sample, logits=LogitChoice(target, lam)))
+    mixed.try_strengths(metrics)
+    return mixed, lam
 
 
 def _useful_sources(
-    fit: CrossFit, start: Scored, lambdas: Sequence[float], without: list[Candidate]
+    compared: FoldComparison, fit: CrossFit, start: Scored, without: list[Candidate]
 ) -> list[Scored]:
     """Return the average of the sources that alone predict better than a constant, if not of all.
 
@@ -197,25 +163,20 @@ def _useful_sources(
     without a fold, by the other rows, replaces the weights in the candidate ``without`` it.
     """
     best, sample, n = start.candidate, fit.sample, fit.sample.menu.n_kernels
-    shares, groups = sample.weights.shares, sample.target.groups
     constant, errors = fit.constant_errors(), []
     for source in range(n):
         predicted = fit.predictor([average_of(np.arange(n) == source)] * sample.n_folds)
         errors.append(np.sum((predicted(max(LAMBDAS)) - sample.scores) ** 2, axis=1))
     clearly = max(CLEARLY, float(np.sqrt(2.0 * np.log(n))))
 
-    def average(shares: FloatArray) -> FloatArray:
-        of_row = shares / shares.sum()
-        return average_of([clearly_better(e, constant, of_row, groups, clearly) for e in errors])
+    def average(fold: int | None = None) -> FloatArray:
+        return average_of([compared.is_better(e, constant, fold, clearly) for e in errors])
 
-    by_fold = [
-        average(np.where(sample.folds == fold, 0.0, shares)) for fold in range(sample.n_folds)
-    ]
-    whole = average(shares)
+    by_fold, whole = [average(fold) for fold in range(sample.n_folds)], average()
     if np.all(whole == best.weights):
         return []
-    found = fit.best("sources", whole, lambdas, best.regularization, by_fold)
-    if clearly_better(start.losses, found.losses, shares, groups):
+    found = fit.best("sources", whole, compared.lambdas, best.regularization, by_fold)
+    if compared.is_better(start.losses, found.losses):
         return []
     for fold, one in enumerate(without):
         if one.strength == best.strength:
@@ -224,7 +185,7 @@ def _useful_sources(
 
 
 def _learn_weights(
-    fit: CrossFit, start: Scored, pull: float, lambdas: Sequence[float], without: list[Candidate]
+    compared: FoldComparison, fit: CrossFit, start: Scored, pull: float, without: list[Candidate]
 ) -> Scored:
     """Return learned weights from a start; if they are better, learn them without each fold too.
 
@@ -242,8 +203,8 @@ def _learn_weights(
     if sample.menu.n_sources > 1:
         by_fold = [learn_without(fold) for fold in range(sample.n_folds)]
     learned = fit.learn_weights(best, pull)
-    found = fit.best("weights", learned, lambdas, best.regularization, by_fold)
-    if clearly_better(found.losses, start.losses, sample.weights.shares, sample.target.groups):
+    found = fit.best("weights", learned, compared.lambdas, best.regularization, by_fold)
+    if compared.is_better(found.losses, start.losses):
         for fold, one in enumerate(without):
             weights = learn_without(fold) if by_fold is None else by_fold[fold]
             like = found.candidate if one.strength == best.strength else one
@@ -252,13 +213,7 @@ def _learn_weights(
 
 
 def _try_likelihood(
-    make: Callable[..., CrossFit],
-    sample: Sample,
-    best: Scored,
-    lambdas: Sequence[float],
-    groups: Positions | None,
-    device: Device | None,
-    memory: CrossFit | None,
+    compared: FoldComparison, best: Scored, groups: Positions | None
 ) -> tuple[CrossFit, list[Metric]] | None:
     """Return fits with a metric by likelihood for each fold, and the metrics.
 
@@ -266,6 +221,7 @@ def _try_likelihood(
     and on more, if there is no time, if there are several sources, or no two columns or classes to
     tell apart there.
     """
+    sample, device = compared.sample, compared.device
     rows = np.flatnonzero(sample.folds == 0)
     truth, target = sample.held_out(rows)
     is_table = sample.menu.n_sources == 1 and sample.rows.shape[1] > 1
@@ -278,8 +234,8 @@ def _try_likelihood(
     learn = partial(sample.likelihood_metric, groups=groups, device=device)
 
     def scored(metrics: list[Metric]) -> tuple[CrossFit, Scored]:
-        fit = make(metrics, 1.0, memory=memory)
-        return fit, fit.best(_BY_LIKELIHOOD, weights, lambdas, known.regularization)
+        fit = compared.fit(metrics, 1.0)
+        return fit, fit.best(_BY_LIKELIHOOD, weights, compared.lambdas, known.regularization)
 
     def is_better(first: Metric) -> bool:
         found, shares = scored([first])[1].losses, target.row_weights.shares
@@ -296,13 +252,3 @@ def _try_likelihood(
     if must_stop_learning():
         return None  # they may have been cut short
     return scored(metrics)[0], metrics
-
-
-def _with_likelihood(
-    ranking: list[Scored], tried: list[Scored], shares: FloatArray, together: Groups | None
-) -> list[Scored]:
-    """Return a ranking with the best of some fits: first if it is clearly better, else last."""
-    shares = shares / shares.sum()
-    best = min(tried, key=lambda one: float(shares @ one.score_losses))
-    is_better = clearly_better(best.losses, ranking[0].losses, shares, together)
-    return [best, *ranking] if is_better else [*ranking, best]

@@ -61,8 +61,8 @@ class CrossFit:
         The power of their scales.
     dtype : type
         The precision. Single is enough to compare.
-    memory : CrossFit, optional
-        One of the same sample and kernels that is not needed any more.
+    buffers : sequence of Buffers, optional
+        Memory for each fold, of fits that are not needed any more.
     device : Device, optional
         Where matrices are made and solved with, always in double precision; by default here.
     """
@@ -74,7 +74,7 @@ class CrossFit:
         strength: float,
         *,
         dtype: type[np.floating[Any]] = np.float32,
-        memory: CrossFit | None = None,
+        buffers: Sequence[Buffers] | None = None,
         device: Device | None = None,
     ) -> None:
         self.sample, self.strength, self._device = sample, strength, device
@@ -94,13 +94,11 @@ class CrossFit:
             known = sample.scores[order], sample.weights.values[order]
             return Ridge(stack, *known, device, buffers)
 
-        # Large arrays take as long to get as to compute: those of a fold are kept for others, of
-        # both precisions.
-        new = [Buffers() for _ in self._divisions]
-        self._buffers: list[Buffers] = new if memory is None else memory._buffers
+        if buffers is None:
+            buffers = [Buffers() for _ in self._divisions]
         #: One fit per fold, which is held out.
         self.folds: list[Ridge] = each(
-            make, list(zip(metrics, self._divisions, self._buffers, strict=False)), device
+            make, list(zip(metrics, self._divisions, buffers, strict=False)), device
         )
         #: All that was tried.
         self.tried: list[Scored] = []
@@ -164,10 +162,13 @@ class CrossFit:
         middle = len(regularizations) // 2
         position = middle if start is None else regularizations.index(start)
         lam = search_lambda(regularizations, loss, _RULE, position).regularization
-        classes = self.sample.classes
-        if classes is not None and len(self.rows) == len(self.sample.rows):
+        logits = self.sample.logits
+        if logits is not None and len(self.rows) == len(self.sample.rows):
+            classes = logits.classes
+            search = LogitSearch(classes, lam, logits.regularization, searches=False)
+            self.add_logits(search, weights_of_folds)
             by_scores = log_posteriors(found[lam].predicted, classes, truth)
-            by_logits = self.logit_posteriors(classes, lam, weights_of_folds)
+            by_logits = np.asarray(log_softmax(search.held_out(), axis=1))
             mixed = mixed_posteriors(by_scores, by_logits, classes)
             losses, right = posterior_losses(mixed, classes)
             error, accuracy = float(shares @ losses), float(shares @ right)
@@ -177,25 +178,23 @@ class CrossFit:
         self.tried += found.values()
         return found[lam]
 
-    def logit_posteriors(
-        self, target: ClassTarget, regularization: float, weights: Sequence[FloatArray]
-    ) -> FloatArray:
-        """Return log p(class | x) of the rows by kernel logistic regressions of the other folds.
+    def add_logits(
+        self, search: LogitSearch, weights: Sequence[FloatArray], first: int = 0
+    ) -> None:
+        """Predict rows by kernel logistic regressions of the other folds.
 
         Parameters
         ----------
-        target : ClassTarget
-            The classes of the rows.
-        regularization : float
-            λ of least squares.
+        search : LogitSearch
+            Gets the regressions.
         weights : sequence of ndarray of shape (n_kernels,)
-            Those of each fold.
+            Those of each fold, from the first on.
+        first : int
+            The first fold whose rows are predicted.
         """
-        search = LogitSearch(target, regularization)
-        for fold, own, (outside, inside) in zip(self.folds, weights, self._divisions, strict=True):
-            square, cross = fold.weighted_matrices(own)
-            search.add_fold(square, cross, outside, inside)
-        return np.asarray(log_softmax(search.held_out()[0], axis=1))
+        known = zip(self.folds[first:], weights, self._divisions[first:], strict=False)
+        for fold, own, division in known:
+            search.add_fold(*fold.weighted_matrices(own), *division)
 
     def constant_errors(self) -> FloatArray:
         """Return the squared errors of the means of the other folds, for each row."""

@@ -48,16 +48,28 @@ class LogitSearch:
         The classes of all rows.
     regularization : float
         λ of the least-squares fit.
+    known : float, optional
+        λ of a regression with a similar kernel, from which λ is searched; by default from a share
+        of that of the least-squares fit.
+    searches : bool
+        Whether λ is searched; else it is the known one.
     """
 
     #: Of more rows there is no kernel logistic regression.
     most_rows: ClassVar[int] = 2000
 
-    def __init__(self, target: ClassTarget, regularization: float) -> None:
-        start = max(_START * regularization, _LEAST_START)
+    def __init__(
+        self,
+        target: ClassTarget,
+        regularization: float,
+        known: float | None = None,
+        *,
+        searches: bool = True,
+    ) -> None:
+        start = max(_START * regularization, _LEAST_START) if known is None else known
         self.target, self._roots = target, target.row_weights.roots
         larger = [factor * start for factor in _GRID if factor * start > 2.0 * _LEAST]
-        self._lambdas = [*larger, _LEAST]
+        self._lambdas = [*larger, _LEAST] if searches else [start]
         self._logits: dict[float, FloatArray] = {}
         self._coef: dict[float, FloatArray] = {}  # summed over the folds
         self._folds: list[Positions] = []
@@ -112,28 +124,35 @@ class LogitSearch:
             for regularization in self._logits:
                 loss(regularization)
             return
-        position = search_lambda(self._lambdas, loss, start=_MIDDLE).position
+        first = min(_MIDDLE, len(self._lambdas) - 1)
+        position = search_lambda(self._lambdas, loss, start=first).position
         near = self._lambdas[max(position - 1, 0) : position + 2]
         self._logits = {lam: found for lam, found in self._logits.items() if lam in near}
 
-    def held_out(self) -> tuple[FloatArray, float]:
-        """Return the logits of the rows of all folds, by fits to other rows, and the best λ.
+    def _losses(self) -> FloatArray:
+        """Return the summed log-loss of the rows of each fold, for each λ."""
+        parts = [(rows, self.target.part(rows)) for rows in self._folds]
+        logits = self._logits.values()
+        return np.array([[_log_loss(one[rows], part) for rows, part in parts] for one in logits])
 
-        Rows in no fold have the logits 0.
-        """
-        lambdas, logits = list(self._logits), list(self._logits.values())
-        parts = [self.target.part(inside) for inside in self._folds]
-        losses = np.array(
-            [
-                [_log_loss(one[rows], part) for rows, part in zip(self._folds, parts, strict=True)]
-                for one in logits
-            ]
-        )
+    @property
+    def loss(self) -> float:
+        """The least summed log-loss of the rows of all folds."""
+        return float(self._losses().sum(axis=1).min())
+
+    @property
+    def regularization(self) -> float:
+        """The λ with the least log-loss of the rows of all folds."""
+        return list(self._logits)[int(self._losses().sum(axis=1).argmin())]
+
+    def held_out(self) -> FloatArray:
+        """Return the logits of the rows of all folds, by fits to other rows; 0 of other rows."""
+        logits, losses = list(self._logits.values()), self._losses()
         found = np.zeros_like(logits[0])
         for fold, inside in enumerate(self._folds):
             best = int((losses.sum(axis=1) - losses[:, fold]).argmin())
             found[inside] = logits[best][inside]
-        return found, lambdas[int(losses.sum(axis=1).argmin())]
+        return found
 
     def fit(self, bank: Bank, weights: FloatArray) -> KernelLogistic | None:
         """Return the regression of all rows; None, with a warning, if it did not converge.
@@ -145,7 +164,7 @@ class LogitSearch:
         weights : ndarray of shape (n_kernels,)
             Their weights.
         """
-        target, (held_out, lam) = self.target, self.held_out()
+        target, held_out, lam = self.target, self.held_out(), self.regularization
         problem = _problem(bank.combined(weights), target)
         rows = np.concatenate(self._folds)
         mean = self._coef[lam] / max(1.0, len(self._folds) - len(rows) / target.n_samples)

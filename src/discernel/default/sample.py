@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,13 @@ from discernel.targets import ClassTarget, Target, by_appearance, deal
 MOST_BY_LIKELIHOOD = 500
 
 Positions = NDArray[np.intp]
+
+
+class LogitChoice(NamedTuple):
+    """Classes, and the λ of the kernel logistic regressions that candidates are compared by."""
+
+    classes: ClassTarget
+    regularization: float
 
 
 @dataclass(frozen=True)
@@ -44,8 +51,8 @@ class Sample:
         The kernels that suit the rows.
     quantiles : bool
         Whether the values of columns are normal quantiles.
-    classes : ClassTarget or None
-        The target, if candidates are compared by a kernel logistic regression of its classes too.
+    logits : LogitChoice or None
+        The classes, if candidates are compared by kernel logistic regressions too.
     """
 
     rows: FloatArray
@@ -55,7 +62,7 @@ class Sample:
     folds: Positions
     menu: Menu | SourceMenu
     quantiles: bool = False
-    classes: ClassTarget | None = None
+    logits: LogitChoice | None = None
 
     @property
     def weights(self) -> SampleWeights:

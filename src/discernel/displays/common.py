@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray
-from discernel.exceptions import InvalidInputError, missing_extra
+from discernel.exceptions import InvalidInputError, needs_extra
 from discernel.inspection.explained import Explained
 from discernel.learn import LearnedKernel
 from discernel.show.words import plural
@@ -35,10 +35,8 @@ _SHORTEST_LINE = 4
 
 def pyplot() -> Any:
     """Return ``matplotlib.pyplot``, or raise an error that names the extra."""
-    try:
+    with needs_extra("Displays need matplotlib", "app"):
         import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise missing_extra("Displays need matplotlib", "app") from error
     return plt
 
 

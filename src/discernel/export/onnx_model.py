@@ -13,7 +13,7 @@ from sklearn.base import ClassifierMixin
 from discernel.exceptions import (
     InvalidInputError,
     NumericalError,
-    missing_extra,
+    needs_extra,
     unknown_choice,
 )
 from discernel.export._scorer import (
@@ -47,11 +47,9 @@ _TOLERANCES = {"float64": 1e-6, "float32": 1e-2}
 
 
 def _skl2onnx() -> Any:
-    try:
+    need = "Exporting to ONNX needs skl2onnx and onnx"
+    with needs_extra(need, "onnx", "write a scorer for NumPy with write_scorer"):
         import skl2onnx
-    except ImportError as error:
-        need = "Exporting to ONNX needs skl2onnx and onnx"
-        raise missing_extra(need, "onnx", "write a scorer for NumPy with write_scorer") from error
     return skl2onnx
 
 
@@ -204,11 +202,8 @@ def feeds(model: Any, formula: Scorer, X: Any) -> dict[str, Any]:
 
 def _check(model: Any, clf: Any, formula: Scorer, X: Any, dtype: str) -> None:
     """Raise an error if a graph and its model predict different probabilities or numbers."""
-    try:
+    with needs_extra("Checking a graph on rows needs onnxruntime", "onnx", "leave X out"):
         import onnxruntime
-    except ImportError as error:
-        need = "Checking a graph on rows needs onnxruntime"
-        raise missing_extra(need, "onnx", "leave X out") from error
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), providers=["CPUExecutionProvider"]
     )

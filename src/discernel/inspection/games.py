@@ -236,7 +236,7 @@ def _plain_form(term: Term, n: int) -> Form | None:
 
 
 def _spread(curves: Curves, columns: NDArray[np.intp], n: int) -> Curves:
-    """Return curves of all columns, of which those without one stay as they are."""
+    """Return one curve per column: the identity for columns without a curve."""
     place = dict(zip(columns.tolist(), range(len(columns)), strict=True))
     knots, values = (
         tuple(each[place[column]] if column in place else () for column in range(n))

@@ -12,34 +12,41 @@ from discernel.exceptions import InvalidInputError, is_number, is_word, unknown_
 from discernel.kernels.adapters import Function, GaussianProcess, Pairwise, Precomputed
 from discernel.kernels.base import Kernel, Known
 from discernel.kernels.composites import Standardized
-from discernel.kernels.distance import RBF, ChiSquared, Laplace
+from discernel.kernels.distance import RBF, ChiSquared, Exponential, Laplace
 from discernel.kernels.inner import Cosine, Linear, Polynomial
 from discernel.kernels.objects import (
     Intersection,
     Jaccard,
+    Lookup,
     Matching,
     NGram,
     Spectrum,
     Tanimoto,
 )
 
-#: Names of kernels of this package, preferred to scikit-learn's: they share distances and have
-#: derivatives.
+#: The kernels that have a name.
+KINDS: dict[str, type[Kernel]] = {
+    "rbf": RBF,
+    "laplace": Laplace,
+    "exponential": Exponential,
+    "linear": Linear,
+    "polynomial": Polynomial,
+    "cosine": Cosine,
+    "chi_squared": ChiSquared,
+    "intersection": Intersection,
+    "tanimoto": Tanimoto,
+    "jaccard": Jaccard,
+    "matching": Matching,
+    "spectrum": Spectrum,
+    "ngram": NGram,
+    "lookup": Lookup,
+}
+#: The kernels without parameters by name, preferred to scikit-learn's: they share distances and
+#: have derivatives.
 _OWN: dict[str, Kernel] = {
-    "linear": Linear(),
-    "rbf": RBF(),
-    "laplace": Laplace(),
-    "cosine": Cosine(),
-    "poly": Polynomial(degree=3, gamma=None),
-    "polynomial": Polynomial(degree=3, gamma=None),
+    **{name: kind() for name, kind in KINDS.items() if kind is not Lookup},
+    **dict.fromkeys(("poly", "polynomial"), Polynomial(degree=3, gamma=None)),
     "precomputed": Precomputed(),
-    "spectrum": Spectrum(),
-    "ngram": NGram(),
-    "jaccard": Jaccard(),
-    "tanimoto": Tanimoto(),
-    "intersection": Intersection(),
-    "chi_squared": ChiSquared(),
-    "matching": Matching(),
 }
 
 
@@ -133,8 +140,9 @@ def as_kernel(kernel: Any) -> Kernel:
     kernel : Kernel, str, callable or sklearn.gaussian_process.kernels.Kernel
         A name of a scikit-learn pairwise kernel has scikit-learn's default parameters, except
         ``"rbf"``: it is `RBF` with the median distance as width, where scikit-learn has gamma =
-        1 / n_features. Further names are ``"laplace"``, ``"chi_squared"``, ``"intersection"``,
-        ``"jaccard"``, ``"tanimoto"``, ``"matching"``, ``"spectrum"`` and ``"ngram"``.
+        1 / n_features. Further names are ``"laplace"``, ``"exponential"``, ``"chi_squared"``,
+        ``"intersection"``, ``"jaccard"``, ``"tanimoto"``, ``"matching"``, ``"spectrum"`` and
+        ``"ngram"``.
 
     Examples
     --------

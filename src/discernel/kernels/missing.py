@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from discernel.arrays import FloatArray
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel, Known
-from discernel.kernels.columns import is_missing, replace_rows
+from discernel.kernels.columns import missing_cells, replace_rows
 from discernel.kernels.composites import Wrapper
 from discernel.kernels.evaluate import KernelSet, is_dense
-from discernel.kernels.terms import Atom, PairKind, PreparedRows, Term, Terms, View, formula_of
+from discernel.kernels.objects import SimilarityKernel
+from discernel.kernels.terms import PreparedRows, View, formula_of
 from discernel.kernels.weighted import WeightedKernels
 
 
@@ -77,7 +78,7 @@ class _KnownRows:
 
 
 @dataclass(frozen=True, repr=False)
-class WhereKnown(Wrapper, PairKind):
+class WhereKnown(SimilarityKernel, Wrapper):
     """Kernel of a source that some rows lack.
 
     A row lacks a source if all cells of its columns are missing (NaN, None, ``pd.NA``), in training
@@ -215,9 +216,6 @@ class WhereKnown(Wrapper, PairKind):
             matrix = xp.where(missing, xp.matmul(known, share), matrix)
         return xp.where(xp.all(cells, axis=1, keepdims=True), means, matrix)
 
-    def _terms(self, view: View) -> Terms:
-        return (Term(1.0, (Atom(self, view),)),)
-
     def diagonal(self, X: Any) -> FloatArray:
         filled, missing = self._filled(X)
         return np.where(missing, self.training.means.mean(), self.kernel.diagonal(filled))
@@ -235,12 +233,8 @@ class WhereKnown(Wrapper, PairKind):
 
 def _missing_cells(X: Any) -> NDArray[np.bool_]:
     """Return a mask of the missing cells, of shape (n_rows, n_columns)."""
-    cells = np.asarray(X)
-    if cells.dtype == object:
-        found = np.fromiter(map(is_missing, cells.ravel()), dtype=bool, count=cells.size)
-    else:
-        found = np.isnan(cells.astype(np.float64))
-    return found.reshape(cells.shape if cells.ndim == 2 else (-1, 1))
+    missing = missing_cells(np.asarray(X))
+    return missing.reshape(missing.shape if missing.ndim == 2 else (-1, 1))
 
 
 def _known_rows(X: Any, name: str) -> tuple[Any, FloatArray | None]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -262,16 +261,26 @@ class NGram(_StringKernel):
         return text.lower() if self.lowercase else text
 
 
-class _SharedPart(CountKernel):
-    """⟨x, z⟩ / (‖x‖² + ‖z‖² − ⟨x, z⟩), and 1 for two rows of zeros."""
+@dataclass(frozen=True, repr=False)
+class Tanimoto(CountKernel):
+    """Tanimoto similarity of two rows of counts, ``⟨x, z⟩ / (‖x‖² + ‖z‖² − ⟨x, z⟩)``.
+
+    For 0/1 rows, such as molecular fingerprints [Ralaivola05]_, it equals `Jaccard`. The similarity
+    of two rows of zeros is 1.
+
+    Examples
+    --------
+    >>> Tanimoto()([[2, 0, 1]], [[1, 0, 1], [0, 3, 0]])
+    array([[0.75, 0.  ]])
+    """
 
     def rows(self, X: Any, like: Any | None = None) -> Any:
         X = self._checked(as_rows(X))
         return _Counted(X, squared_norms(X))
 
-    @abstractmethod
     def _checked(self, X: Any) -> Any:
         """Return rows of numbers; raise an error for a number that is not allowed."""
+        return non_negative(X, repr(self))
 
     def _similarity(self, shared: FloatArray, left: FloatArray, right: FloatArray) -> FloatArray:
         whole = left + right - shared
@@ -280,7 +289,7 @@ class _SharedPart(CountKernel):
 
 
 @dataclass(frozen=True, repr=False)
-class Jaccard(_SharedPart):
+class Jaccard(Tanimoto):
     """Jaccard similarity of two sets, ``|A ∩ B| / |A ∪ B|``.
 
     The similarity of two empty sets is 1. A set is a cell with a set, list or tuple of hashable
@@ -350,23 +359,6 @@ def _is_numbers(X: Any) -> bool:
         return is_sparse(X) or (len(X.shape) == 2 and as_cells(X).dtype != object)
     first = next(iter(X), ())
     return np.ndim(first) == 1 and np.asarray(first).dtype.kind in "fiub"
-
-
-@dataclass(frozen=True, repr=False)
-class Tanimoto(_SharedPart):
-    """Tanimoto similarity of two rows of counts, ``⟨x, z⟩ / (‖x‖² + ‖z‖² − ⟨x, z⟩)``.
-
-    For 0/1 rows, such as molecular fingerprints [Ralaivola05]_, it equals `Jaccard`. The similarity
-    of two rows of zeros is 1.
-
-    Examples
-    --------
-    >>> Tanimoto()([[2, 0, 1]], [[1, 0, 1], [0, 3, 0]])
-    array([[0.75, 0.  ]])
-    """
-
-    def _checked(self, X: Any) -> Any:
-        return non_negative(X, repr(self))
 
 
 @dataclass(frozen=True, repr=False)

@@ -71,6 +71,13 @@ class _Constant(PairKind):
 
     #: The name of the object in this module.
     constant: ClassVar[str]
+    #: Of two entries of a column, what compiled loops add up; None if they do not.
+    operation: ClassVar[int | None] = None
+
+    def factors(self, rows: Any) -> Factors | None:
+        if self.operation is None or is_sparse(rows) or not rows.flags.c_contiguous:
+            return None
+        return Factors(self.operation, rows, rows)
 
     def __reduce__(self) -> str:
         return self.constant
@@ -159,6 +166,7 @@ class _City(_Distance):
     """‖x − z‖₁."""
 
     constant = "CITY"
+    operation = ABSOLUTE
     kind = "city"
     is_sum = True
     homogeneity = 1
@@ -169,11 +177,6 @@ class _City(_Distance):
 
     def tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
         return city_distances(X, Z, out)
-
-    def factors(self, rows: Any) -> Factors | None:
-        if is_sparse(rows) or not rows.flags.c_contiguous:
-            return None
-        return Factors(ABSOLUTE, rows, rows)
 
     def put(self, rows: FloatArray, device: Device, single: bool) -> Any:
         return OnDevice(device.put_columns(rows, single=single))
@@ -255,6 +258,7 @@ class _Inner(_Constant):
     """⟨x, z⟩."""
 
     constant = "INNER"
+    operation = PRODUCT
     kind = "inner"
     is_sum = True
 
@@ -268,11 +272,6 @@ class _Inner(_Constant):
         if is_sparse(X) or is_sparse(Z):
             return inner_products(X, Z)
         return np.asarray(np.matmul(X, (X if Z is None else Z).T, out=out))
-
-    def factors(self, rows: Any) -> Factors | None:
-        if is_sparse(rows) or not rows.flags.c_contiguous:
-            return None
-        return Factors(PRODUCT, rows, rows)
 
     def slope_sums(self, view: View, expansion: Expansion) -> Callable[[slice, Any], Any]:
         xp, coef = expansion.xp, expansion.put(expansion.coef)

@@ -216,7 +216,9 @@ class FitRun:
     def fits_logits(self) -> bool:
         """Whether few rows in memory get a kernel logistic regression, if they have its matrix."""
         assert self.problem is not None
-        return self._estimator._fits_logits and not self.problem.in_chunks
+        assert self.stage is not None
+        has_matrices = self.stage.kind not in _WITHOUT_MATRICES and not self.problem.in_chunks
+        return self._estimator._fits_logits and has_matrices
 
     def propose(self, training: TrainingRows, target: Target) -> Proposal:
         """Return the default kernels for some rows, from an earlier stage or chosen now.
@@ -247,7 +249,7 @@ class FitRun:
                     device=self.device,
                     groups=None if encoder is None else encoder.scale_groups,
                     sources=training.sources,
-                    logistic=self.fits_logits and self.stage.kind not in _WITHOUT_MATRICES,
+                    logistic=self.fits_logits,
                 )
             if learns and not active_deadline().cut.is_set():
                 self._proposals[n_rows] = found

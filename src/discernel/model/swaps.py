@@ -55,7 +55,7 @@ def typical_rows(X: Any, encoder: TableEncoder | None = None) -> Any:
     row = np.median(X, axis=0)
     first = 0
     for column in encoder.columns_ if encoder is not None else ():
-        n = len(column.is_code)
+        n = len(column.outputs)
         row[first : first + n] = column.typical(X[:, first : first + n])
         first += n
     return row[None]

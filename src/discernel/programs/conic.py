@@ -10,7 +10,7 @@ import warnings
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from discernel.exceptions import missing_extra, unknown_choice
+from discernel.exceptions import needs_extra, unknown_choice
 from discernel.programs.base import ConicModel, Point
 from discernel.programs.simplex import normalize, uniform
 from discernel.programs.solution import Solution, Status, Task
@@ -21,14 +21,9 @@ _TIME_LIMITS = {"CLARABEL": "time_limit", "SCS": "time_limit_secs"}
 
 
 def _import_cvxpy() -> Any:
-    try:
+    need = "The solvers 'sdp', 'sdp_approximate' and 'qcqp' need CVXPY"
+    with needs_extra(need, "conic", "use solver='newton'"):
         import cvxpy
-    except ImportError as error:
-        raise missing_extra(
-            "The solvers 'sdp', 'sdp_approximate' and 'qcqp' need CVXPY",
-            "conic",
-            "use solver='newton'",
-        ) from error
     return cvxpy
 
 

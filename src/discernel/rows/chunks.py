@@ -86,13 +86,16 @@ class Chunk:
         groups : array-like of shape (n_rows,), optional
             The labels of the groups.
         """
-        n = n_rows(X)
+        n, numbers = n_rows(X), None
+        if groups is not None:
+            with errors_with_origin(place):
+                numbers = group_hashes(group_labels(groups, n))
         return cls(
             X,
             None if y is None else _checked_labels(y, n, place),
             None if weights is None else _checked_weights(weights, n, place),
             place,
-            None if groups is None else _hashed_groups(groups, n, place),
+            numbers,
         )
 
     @property
@@ -163,14 +166,6 @@ def _checked_weights(given: Any, n: int, place: Place) -> FloatArray:
             "weights to 0."
         )
     return weights
-
-
-def _hashed_groups(groups: Any, n: int, place: Place) -> NDArray[np.int64]:
-    """Return the numbers of groups, or raise an error that names the origin of the rows."""
-    try:
-        return group_hashes(group_labels(groups, n))
-    except InvalidInputError as error:
-        raise InvalidInputError(f"{error} Rows are counted from {place.of_row(0)}.") from error
 
 
 def _refuse_other_length(what: str, given: NDArray[Any], n: int, place: Place) -> None:

@@ -69,20 +69,6 @@ class EncodedColumn:
         """The encoded columns: suffix of the name, whether it is a 0/1 code, and spread."""
         raise NotImplementedError
 
-    def names(self, column: str) -> list[str]:
-        """Return the names of the encoded columns."""
-        return [column + ending for ending, _, _ in self.outputs]
-
-    @property
-    def is_code(self) -> list[bool]:
-        """Which encoded columns are 0/1 codes."""
-        return [is_code for _, is_code, _ in self.outputs]
-
-    @property
-    def spreads(self) -> list[float]:
-        """The spread of each encoded column; 1 for codes."""
-        return [spread for _, _, spread in self.outputs]
-
     def inputs(self, column: str) -> dict[str, Any]:
         """Return the encodings of the columns that an exported model takes, by name."""
         return {column: self}
@@ -687,13 +673,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         X = as_table(X)
         names = column_names(X)
-        encoded = np.empty((X.shape[0], len(self.is_code)))
-        start = 0
-        for column in self.columns_:
-            end = start + len(column.is_code)
-            given = read_column(X, column.position, names[column.position])
-            column.encode(given, encoded[:, start:end])
-            start = end
+        ends = np.cumsum([len(column.outputs) for column in self.columns_])
+        encoded = np.empty((X.shape[0], ends[-1]))
+        for column, out in zip(self.columns_, np.split(encoded, ends[:-1], axis=1), strict=True):
+            column.encode(read_column(X, column.position, names[column.position]), out)
         return encoded
 
     def other_values(self, X: Any) -> dict[str, list[str]]:
@@ -779,15 +762,19 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return tuple(note for each in self.columns_ for note in each.notes(names[each.position]))
 
     @property
+    def _outputs(self) -> list[tuple[int, str, bool, float]]:
+        """The position in the table of each encoded column, and its `EncodedColumn.outputs`."""
+        return [(column.position, *each) for column in self.columns_ for each in column.outputs]
+
+    @property
     def source(self) -> NDArray[np.intp]:
         """The position in the table of the column that each encoded column comes from."""
-        pairs = [(column.position, len(column.is_code)) for column in self.columns_]
-        return np.repeat(*np.array(pairs, dtype=np.intp).T)
+        return np.array([position for position, *_ in self._outputs], dtype=np.intp)
 
     @property
     def is_code(self) -> NDArray[np.bool_]:
         """Which encoded columns are 0/1 codes of a value or a missing number."""
-        return np.array([code for column in self.columns_ for code in column.is_code])
+        return np.array([is_code for _, _, is_code, _ in self._outputs])
 
     @property
     def scale_groups(self) -> NDArray[np.intp]:
@@ -802,7 +789,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         The mean squared distance of two known numbers, and of a known and a missing number, is
         then 2. The squared distance of two values of a category is exactly 2.
         """
-        return tuple(spread for column in self.columns_ for spread in column.spreads)
+        return tuple(spread for *_, spread in self._outputs)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the encoded columns.
@@ -819,8 +806,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "columns_")
         given = _check_feature_names_in(self, input_features)
-        names = [name for column in self.columns_ for name in column.names(given[column.position])]
-        return np.array(names, dtype=object)
+        return np.array([given[i] + ending for i, ending, *_ in self._outputs], dtype=object)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
 from discernel.arrays import memory_limit
-from discernel.exceptions import InvalidInputError, missing_extra
+from discernel.exceptions import InvalidInputError, needs_extra
 
 #: Extensions of text files, which may be compressed.
 TEXT = (".csv", ".tsv")
@@ -105,22 +105,18 @@ def check_file(path: Path) -> tuple[int, int]:
 
 def import_pandas(need: str = "Reading files needs pandas") -> Any:
     """Return the module pandas, or raise an error that names the extra to install."""
-    try:
+    with needs_extra(need, "app"):
         import pandas as pd
-    except ImportError as error:
-        raise missing_extra(need, "app") from error
     return pd
 
 
 def import_arrow() -> Any:
     """Return the module pyarrow with its readers, or raise an error that names the extra."""
     import_pandas()
-    try:
+    with needs_extra("Reading files needs pyarrow", "app"):
         import pyarrow
         import pyarrow.csv
         import pyarrow.parquet
-    except ImportError as error:
-        raise missing_extra("Reading files needs pyarrow", "app") from error
     return pyarrow
 
 

@@ -273,12 +273,14 @@ def source_kernels(sources: Any, kernels: Any = "auto", table: Any = None) -> di
         )
     made: dict[str, Kernel] = {}
     for name, columns in sources.items():
-        made |= _kernels_of(str(name), columns, chosen[name], table)
+        made |= kernels_of(str(name), columns, chosen[name], table)
     return made
 
 
-def _kernels_of(source: str, columns: Any, given: Any, table: Any) -> dict[str, Kernel]:
-    """Return the kernels of one source, by name."""
+def kernels_of(
+    source: str, columns: Any, given: Any, table: Any, *, may_lack: bool = False
+) -> dict[str, Kernel]:
+    """Return the kernels of one source, by name; with ``may_lack``, all take rows without it."""
     found: list[tuple[Kernel, Any]]
     if is_word(given, "auto"):
         found = _auto(source, columns, table)
@@ -287,7 +289,8 @@ def _kernels_of(source: str, columns: Any, given: Any, table: Any) -> dict[str, 
     names = kernel_names([kernel for kernel, _ in found])
     made: dict[str, Kernel] = {}
     for (kernel, where), name in zip(found, names, strict=True):
-        if table is not None and not kernel.takes_missing and _has_missing(table, where):
+        lacks = may_lack or (table is not None and _has_missing(table, where))
+        if lacks and not kernel.takes_missing:
             kernel = WhereKnown(kernel)
         full = f"{source}: {name}"
         made[full] = kernel.on(where, source).named(full)

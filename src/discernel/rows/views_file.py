@@ -22,7 +22,6 @@ names in the first line and the first column.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
@@ -35,48 +34,13 @@ from typing import Any, NoReturn
 import numpy as np
 
 from discernel.exceptions import InvalidInputError
-from discernel.kernels import (
-    RBF,
-    ChiSquared,
-    Cosine,
-    Exponential,
-    Intersection,
-    Jaccard,
-    Kernel,
-    Laplace,
-    Linear,
-    Lookup,
-    Matching,
-    NGram,
-    Polynomial,
-    Spectrum,
-    Standardized,
-    Tanimoto,
-    WhereKnown,
-)
-from discernel.kernels.composites import Restricted
+from discernel.kernels import Kernel, Lookup, Standardized
+from discernel.kernels.make import KINDS
 from discernel.rows.columns import canonical_text, one_spelling
 from discernel.rows.formats import import_pandas, listed
 from discernel.rows.reading import read_table
-from discernel.rows.views import source_kernels
+from discernel.rows.views import kernels_of
 
-#: The kernels by name.
-_KINDS: dict[str, type[Kernel]] = {
-    "rbf": RBF,
-    "laplace": Laplace,
-    "exponential": Exponential,
-    "linear": Linear,
-    "polynomial": Polynomial,
-    "cosine": Cosine,
-    "chi_squared": ChiSquared,
-    "intersection": Intersection,
-    "tanimoto": Tanimoto,
-    "jaccard": Jaccard,
-    "matching": Matching,
-    "spectrum": Spectrum,
-    "ngram": NGram,
-    "lookup": Lookup,
-}
 #: Kernels that divide columns by their spread by default.
 _STANDARDIZED = ("rbf", "laplace", "exponential", "linear", "polynomial")
 _KEYS = ("columns", "kernels", "file", "key")
@@ -239,8 +203,8 @@ class _Reader:
         table = {"kind": given} if isinstance(given, str) else given
         remedy = 'write "rbf" or {kind = "rbf", width = 2.0}'
         kind = self.typed(table, Mapping, where, key, remedy).get("kind")
-        if kind not in list(_KINDS):  # a list, because the value may not be hashable
-            self.fail(f"{where} is of kind {kind!r}", key, _one_of(_KINDS))
+        if kind not in list(KINDS):  # a list, because the value may not be hashable
+            self.fail(f"{where} is of kind {kind!r}", key, _one_of(KINDS))
         known = _options(kind)
         for name in table:
             if name != "kind" and name not in known:
@@ -290,9 +254,7 @@ def _options(kind: str) -> list[str]:
     """Return the parameters that a kernel takes in a TOML file."""
     if kind == "lookup":
         return ["file"]
-    fields: Any = dataclasses.fields(_KINDS[kind])  # type: ignore[arg-type]
-    names = [f.name for f in fields if f.init and not f.metadata.get("private")]
-    return [*names, *(["standardize"] if kind in _STANDARDIZED else [])]
+    return [*KINDS[kind]().settings, *(["standardize"] if kind in _STANDARDIZED else [])]
 
 
 def _line_of(text: str, key: str) -> int | None:
@@ -326,22 +288,17 @@ def build_kernels(views: ViewsFile, table: Any) -> dict[str, Kernel]:
     table : DataFrame
         The training rows, returned by `join_files`.
     """
-    columns = {source.name: source.find(table.columns) for source in views.sources}
-    kernels = {
-        source.name: [make() for make in source.kernels] or "auto" for source in views.sources
-    }
-    made = source_kernels(columns, kernels, table)
-    for name, kernel in made.items():
-        if not kernel.takes_missing:
-            # a named kernel on columns
-            inner: Restricted = kernel.kernel  # type: ignore[attr-defined]
-            made[name] = WhereKnown(inner.kernel).on(inner.columns, inner.label).named(name)
+    made: dict[str, Kernel] = {}
+    for source in views.sources:
+        kernels = [make() for make in source.kernels] or "auto"
+        columns = source.find(table.columns)
+        made |= kernels_of(source.name, columns, kernels, table, may_lack=True)
     return made
 
 
 def _make(kind: str, standardize: bool | None = None, **options: Any) -> Kernel:
     """Return a kernel; the option ``standardize`` divides columns by their spread."""
-    kernel, by_default = _KINDS[kind](**options), kind in _STANDARDIZED
+    kernel, by_default = KINDS[kind](**options), kind in _STANDARDIZED
     return Standardized(kernel) if standardize or (standardize is None and by_default) else kernel
 
 

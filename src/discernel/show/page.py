@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from discernel.exceptions import missing_extra
+from discernel.exceptions import needs_extra
 from discernel.rows.writing import write_file
 
 
@@ -24,10 +24,8 @@ def write_page(template: str, path: str | Path, **values: Any) -> Path:
     **values
         Variables of the template.
     """
-    try:
+    with needs_extra("A report needs Jinja2", "app"):
         from jinja2 import Environment, PackageLoader, StrictUndefined
-    except ImportError as error:
-        raise missing_extra("A report needs Jinja2", "app") from error
     look: dict[str, Any] = {
         "trim_blocks": True,
         "lstrip_blocks": True,

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 from xml.etree import ElementTree
 
-from discernel.exceptions import missing_extra
+from discernel.exceptions import needs_extra
 
 #: Colours of series; the style sheet has them as --series-1, --series-2, ...
 PALETTE = ("#0072b2", "#c8500a", "#00805e", "#b0478a", "#946300", "#5a4fcf")
@@ -49,10 +49,8 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 @contextmanager
 def drawing() -> Iterator[None]:
     """Set the matplotlib options that `to_svg` needs."""
-    try:
+    with needs_extra("A report needs matplotlib", "app"):
         import matplotlib as mpl
-    except ImportError as error:
-        raise missing_extra("A report needs matplotlib", "app") from error
     with mpl.rc_context():
         mpl.rcdefaults()  # independent of the user's style
         mpl.rcParams.update(_SETTINGS)
