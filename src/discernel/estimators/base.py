@@ -565,11 +565,6 @@ def _score_chunks(score: Callable[..., Any], estimator: Any, source: Source) -> 
 
 def _open_source(X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Source:
     """Return a Dask collection as a `Source`; refuse labels, weights or groups beside a Source."""
-    if isinstance(X, Source) and any(each is not None for each in (y, sample_weight, groups)):
-        raise InvalidInputError(
-            "A source of rows in chunks contains labels, weights and groups. Got them as "
-            "arguments too; pass them, or the names of their columns, to open_rows."
-        )
     from discernel.rows.open import open_rows
 
     return open_rows(X, y, weights=sample_weight, groups=groups)
