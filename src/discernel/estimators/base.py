@@ -291,12 +291,10 @@ class BaseKernelEstimator(BaseEstimator):
         self, X: Any, y: Any, sample_weight: Any, groups: Any, bank: BankChoice
     ) -> tuple[Any, ...]:
         """Return rows, labels, weights and groups in memory, or a `Source` with all of them."""
-        given = y, sample_weight, groups
-        in_chunks = self._is_summed(X)
-        if not (in_chunks or (self._sums and is_dask(X))):
-            return X, *given
-        source = _open_source(X, *given)
-        if in_chunks or bank.kind != "distributed":
+        if not (self._sums and is_in_chunks(X)):
+            return X, y, sample_weight, groups
+        source = _open_source(X, y, sample_weight, groups)
+        if source is X or bank.kind != "distributed":
             return source, None, None, None
         from discernel.rows.dask import load_chunks
 
