@@ -594,5 +594,5 @@ def test_single_precomputed_matrix_is_left_as_it_is(X, grams) -> None:
 def test_of_many_constant_kernels_the_warning_names_a_few():
     X = np.random.default_rng(0).standard_normal((20, 2))
     grams = np.stack([X @ X.T, *np.ones((70, 20, 20))])
-    with pytest.warns(DroppedKernelWarning, match=r"kernel_1, .*kernel_5 and 65 more\. "):
+    with pytest.warns(DroppedKernelWarning, match=r" and 65 more\. Such"):
         DenseBank(grams)

@@ -12,8 +12,8 @@ from discernel.programs.by_target import (
     StackedErrors,
     TargetFits,
     TargetSearch,
-    minimize_errors,
 )
+from discernel.programs.lockstep import minimize_errors
 from discernel.programs.loo import LeaveOneOutProgram, minimize_error
 from discernel.programs.solution import TargetWeights
 from discernel.targets import RegressionTarget

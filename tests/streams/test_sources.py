@@ -269,6 +269,7 @@ def test_labels_with_zeros_in_front_stay_text(tmp_path):
         (lambda: list(open_rows([table(), table().drop(columns="age")], "y").chunks()), "no 'age'"),
         (lambda: list(open_rows([table()], "z").chunks()), "'z' must be in every chunk"),
         (lambda: open_rows(table(), "z"), "'z' must be in every chunk"),
+        (lambda: open_rows(open_rows(table()), "y"), "contains labels, weights and groups"),
     ],
 )
 def test_what_cannot_be_rows_is_refused(make, words):

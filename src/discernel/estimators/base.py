@@ -78,10 +78,9 @@ class BaseKernelEstimator(BaseEstimator):
     _kernel_parameters: ClassVar[tuple[str, ...]] = ("kernel", "kernels")
     #: Whether the estimator computes on devices.
     _computes_on_device: ClassVar[bool] = True
-    #: Whether kernels may be approximated by low-rank features.
-    _approximable: ClassVar[bool] = True
-    #: Whether kernels are learned again without each fold, for held-out scores.
-    _holds_out: ClassVar[bool] = False
+    #: Whether labels or numbers are predicted. Kernels may then be approximated by low-rank
+    #: features, and are learned again without each fold, for held-out scores.
+    _predicts: ClassVar[bool] = True
     #: Whether rows in chunks can be fitted, by sums of features.
     _sums: ClassVar[bool] = False
     #: Whether a kernel logistic regression of the classes is a part of the model.
@@ -292,12 +291,10 @@ class BaseKernelEstimator(BaseEstimator):
         self, X: Any, y: Any, sample_weight: Any, groups: Any, bank: BankChoice
     ) -> tuple[Any, ...]:
         """Return rows, labels, weights and groups in memory, or a `Source` with all of them."""
-        given = y, sample_weight, groups
-        in_chunks = self._is_summed(X)
-        if not (in_chunks or (self._sums and is_dask(X))):
-            return X, *given
-        source = _open_source(X, *given)
-        if in_chunks or bank.kind != "distributed":
+        if not (self._sums and is_in_chunks(X)):
+            return X, y, sample_weight, groups
+        source = _open_source(X, y, sample_weight, groups)
+        if source is X or bank.kind != "distributed":
             return source, None, None, None
         from discernel.rows.dask import load_chunks
 
@@ -554,8 +551,7 @@ def _score_chunks(score: Callable[..., Any], estimator: Any, source: Source) -> 
             )
         with errors_with_origin(chunk.place):
             predicted = fitted.predict(chunk.X)
-        weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
-        return chunk.y, weights, predicted
+        return chunk.y, chunk.row_weights, predicted
 
     parts = list(source.map(work))
     if not parts:
@@ -567,11 +563,6 @@ def _score_chunks(score: Callable[..., Any], estimator: Any, source: Source) -> 
 
 def _open_source(X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Source:
     """Return a Dask collection as a `Source`; refuse labels, weights or groups beside a Source."""
-    if isinstance(X, Source) and any(each is not None for each in (y, sample_weight, groups)):
-        raise InvalidInputError(
-            "A source of rows in chunks contains labels, weights and groups. Got them as "
-            "arguments too; pass them, or the names of their columns, to open_rows."
-        )
     from discernel.rows.open import open_rows
 
     return open_rows(X, y, weights=sample_weight, groups=groups)

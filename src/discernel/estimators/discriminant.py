@@ -43,7 +43,6 @@ class BaseKernelDiscriminant(
     threshold: Any
     statistics: Any
     n_components: Any
-    _holds_out: ClassVar[bool] = True
     _sums: ClassVar[bool] = True
 
     @property

@@ -132,7 +132,6 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelEstimator):
     array([[0, 0, 1, 0, 0]])
     """
 
-    _holds_out: ClassVar[bool] = True
     _y_checks: ClassVar[Mapping[str, Any]] = {"multi_output": True}
 
     classes_ = view("classes", "Positions of the labels, or the classes.")

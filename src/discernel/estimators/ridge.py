@@ -180,7 +180,6 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
         "multi_output": True,
     }
 
-    _holds_out: ClassVar[bool] = True
     _sums: ClassVar[bool] = True
 
     kernel_weights_ = view("facts.learned.own_weights", "The weights of the normalized kernels.")

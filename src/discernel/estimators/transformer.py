@@ -88,7 +88,7 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelEstimator):
     0.99
     """
 
-    _approximable: ClassVar[bool] = False
+    _predicts: ClassVar[bool] = False
 
     n_samples_fit_ = view("head.n_samples", "The number of training rows.")
 

@@ -126,9 +126,8 @@ class _ChunkReader:
 
     def labelled(self, chunk: Chunk) -> Labelled:
         """Return rows, summed columns and weights of an encoded chunk, without rows of weight 0."""
-        X, y, weights = chunk.X, np.asarray(chunk.y), chunk.weights
+        X, y, weights = chunk.X, np.asarray(chunk.y), chunk.row_weights
         values = self.totals.values(y, chunk.place.name)
-        weights = np.ones(chunk.n_rows) if weights is None else weights
         if not weights.all():
             present = np.flatnonzero(weights)
             X, y, values, weights = X[present], y[present], values[present], weights[present]

@@ -99,9 +99,8 @@ class ClassStreamLearner(StreamLearner):
         classes = np.unique(np.asarray(classes))
         chunk = self._prepend_waiting(model, given, classes, forget)
         codes = codes_of(np.asarray(chunk.y), classes, "X")
-        counted = None if chunk.weights is None else chunk.weights > 0
         # A class needs two rows: leave-one-out must leave one of them.
-        ready = np.bincount(codes, counted, minlength=len(classes)) >= 2
+        ready = np.bincount(codes, chunk.row_weights > 0, minlength=len(classes)) >= 2
         if state is not None:
             ready[np.isin(classes, state.survey.totals.seen)] = True
         if state is None and np.count_nonzero(ready) < 2:
@@ -132,14 +131,14 @@ class ClassStreamLearner(StreamLearner):
                 "Either all calls of partial_fit have groups, or none. Got some without. Pass "
                 "groups in every call, or in none."
             )
-        weights = [np.ones(c.n_rows) if c.weights is None else c.weights for c in (waiting, given)]
         y = [comparable(np.asarray(chunk.y)) for chunk in (waiting, given)]
+        weights = np.concatenate([forget * waiting.row_weights, given.row_weights])
         unweighted = waiting.weights is given.weights is None and forget == 1.0
         return replace(
             given,
             X=stack_rows([waiting.X, given.X]),
             y=np.concatenate(y),
-            weights=None if unweighted else np.concatenate([forget * weights[0], weights[1]]),
+            weights=None if unweighted else weights,
             groups=None
             if waiting.groups is None or given.groups is None
             else np.concatenate([waiting.groups, given.groups]),
@@ -148,7 +147,7 @@ class ClassStreamLearner(StreamLearner):
     def _waiting_model(self, reader: RowReader, classes: NDArray[Any], chunk: Chunk) -> Model:
         """Return a model that predicts class frequencies, until two classes have two rows."""
         estimator = self.estimator
-        weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
+        weights = chunk.row_weights
         counted = np.flatnonzero(weights)
         if not len(counted):
             raise InvalidInputError("Some rows must have a weight above 0. Got none.")

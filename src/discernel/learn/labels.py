@@ -56,8 +56,8 @@ class ClassTotals:
             )
         return comparable(y)
 
-    def of(self, y: NDArray[Any], weights: FloatArray | None) -> ClassTotals:
-        """Return the totals of some rows, from `read`; without weights, all weigh 1."""
+    def of(self, y: NDArray[Any], weights: FloatArray) -> ClassTotals:
+        """Return the totals of some rows, from `read`."""
         found, codes = np.unique(y, return_inverse=True)
         sums = np.bincount(codes, weights, minlength=len(found))
         return ClassTotals(dict(zip(found.tolist(), map(float, sums), strict=True)))
@@ -178,10 +178,9 @@ class NumberTotals:
         refuse_words(y)
         return np.asarray(y, dtype=np.float64)
 
-    def of(self, y: NDArray[Any], weights: FloatArray | None) -> NumberTotals:
-        """Return the totals of some rows; without weights, all weigh 1."""
-        values, weights = _columns(y), np.ones(len(y)) if weights is None else weights
-        counted = weights > 0
+    def of(self, y: NDArray[Any], weights: FloatArray) -> NumberTotals:
+        """Return the totals of some rows."""
+        values, counted = _columns(y), weights > 0
         if not counted.any():
             return NumberTotals()
         values, weights = values[counted], weights[counted]

@@ -195,7 +195,7 @@ class FitRun:
         if per_target:
             n_programs *= training.y.shape[1]
         trusted = all(kernel.trusted and not kernel.precomputed for kernel in kernels)
-        approximable = estimator._approximable and trusted and not per_target
+        approximable = estimator._predicts and trusted and not per_target
         return Problem(
             menu_kernels(X, kernels[0].spreads, training.sources) if chooses else kernels,  # type: ignore[attr-defined]
             X,
@@ -205,7 +205,7 @@ class FitRun:
             approximable and (is_known or criterion.only_products),
             *self.bank,
             few_passes=criterion.regularization_is == "given" and request.regularization != "loo",
-            holds_out=estimator._holds_out,
+            holds_out=estimator._predicts,
             in_chunks=in_chunks,
             device=self.device,
             sums=estimator._sums and not per_target,

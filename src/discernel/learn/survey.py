@@ -171,13 +171,11 @@ class SurveyPass:
                 "Training rows must have labels. Got none; give the name of a column, or y, "
                 "as the target of open_rows."
             )
-        present = np.arange(chunk.n_rows)
-        if chunk.weights is not None:
-            present = np.flatnonzero(chunk.weights)
+        present = np.flatnonzero(chunk.row_weights)
         check_cells(chunk, takes_tables=self.takes_tables)
         chunk = replace(chunk, y=self.totals.read(chunk.y))
         assert chunk.y is not None
-        totals = self.totals.of(chunk.y, chunk.weights)
+        totals = self.totals.of(chunk.y, chunk.row_weights)
         if len(present) == 0:
             return Survey(totals=totals)
         return Survey(
@@ -278,12 +276,12 @@ class RowSample:
         y = np.asarray(chunk.y)[rows]
         keys = row_keys(chunk.place, chunk.n_rows, seed)[rows]
         kept = chosen_rows(keys, totals.strata(y), most)
-        drawn, ones = rows[kept], np.ones(len(kept))
+        drawn = rows[kept]
         return cls(
             take_rows(chunk.X, drawn),
             y[kept],
-            ones if chunk.weights is None else chunk.weights[drawn],
-            ones,
+            chunk.row_weights[drawn],
+            np.ones(len(kept)),
             keys[kept],
             np.zeros(len(kept), dtype=bool),
             None if chunk.groups is None else chunk.groups[drawn],

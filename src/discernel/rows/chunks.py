@@ -103,6 +103,11 @@ class Chunk:
         """The number of rows."""
         return n_rows(self.X)
 
+    @property
+    def row_weights(self) -> FloatArray:
+        """The sample weights; all 1 if none are given."""
+        return np.ones(self.n_rows) if self.weights is None else self.weights
+
     def part(self, rows: NDArray[np.intp] | slice) -> Chunk:
         """Return a chunk with some of the rows."""
         arrays = {"y": self.y, "weights": self.weights, "groups": self.groups}

@@ -76,6 +76,11 @@ def open_rows(
     [(100,), (100,), (100,), (100,)]
     """
     if isinstance(rows, Source):
+        if any(each is not None for each in (target, weights, groups)):
+            raise InvalidInputError(
+                "A source of rows in chunks contains labels, weights and groups. Got them as "
+                "arguments too; pass them, or the names of their columns, to open_rows."
+            )
         return rows
     if given := _as_paths(rows):
         return _open_files(find_files(given), (target, weights, groups), drop, chunk_rows)
