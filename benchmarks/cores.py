@@ -80,7 +80,7 @@ STAGES = {
     "default.held_out": "cross_fitted_scores",
     "default.metric": "learn_metric",
     "default.choose": "_try_likelihood _learn_weights",
-    "default.samples": "choose_sample",
+    "default.sample_choice": "choose_sample",
     "default.comparison": "FoldComparison.try_strengths",
     "default.cross_fit": "CrossFit.__init__ CrossFit.predictor CrossFit.best",
     "default.sample": "learn_likelihood_metric",

@@ -16,7 +16,7 @@ from discernel.default.cross_fit import CLEARLY, CrossFit, Scored, clearly_bette
 from discernel.default.logits import LogitSearch
 from discernel.default.metric import Metric
 from discernel.default.sample import LogitChoice, Positions
-from discernel.default.samples import SampleChoice
+from discernel.default.sample_choice import SampleChoice
 from discernel.default.sources import average_of
 from discernel.discriminant import posterior_losses, row_losses
 from discernel.programs.simplex import uniform

@@ -20,7 +20,7 @@ from discernel.default.logits import LogitSearch
 from discernel.default.menu import MENU, Menu
 from discernel.default.metric import Metric, learn_metric
 from discernel.default.sample import MOST_BY_LIKELIHOOD, Positions, Sample, draw_sample
-from discernel.default.samples import SampleChoice, choose_sample
+from discernel.default.sample_choice import SampleChoice, choose_sample
 from discernel.default.sources import Columns, SourceMenu
 from discernel.discriminant import row_losses
 from discernel.kernels import Kernel
