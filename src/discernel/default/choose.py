@@ -111,8 +111,9 @@ def choose(
         ranking = [*_useful_sources(compared, fit, ranking[0], without), *ranking]
     candidates = [scored.candidate for scored in ranking]
     if not must_stop_learning():
-        learned = _learn_weights(compared, fit, ranking[0], pull, without if is_whole else [])
-        is_better = compared.is_better(learned.losses, ranking[0].losses)
+        learned, is_better = _learn_weights(
+            compared, fit, ranking[0], pull, without if is_whole else []
+        )
         candidates.insert(0 if is_better else 1, learned.candidate)
     for made in earlier:
         candidates.append(made.other)
@@ -184,12 +185,13 @@ def _useful_sources(
 
 def _learn_weights(
     compared: FoldComparison, fit: CrossFit, start: Scored, pull: float, without: list[Candidate]
-) -> Scored:
-    """Return learned weights from a start; if they are better, learn them without each fold too.
+) -> tuple[Scored, bool]:
+    """Return learned weights from a start, and whether they are better.
 
-    The latter replace the weights in the candidates ``without`` each fold, if there are any. The
-    weights of sources, which have less in common than kernels of the same columns, would look good
-    by chance: there, those without each fold predict the rows of the fold.
+    If so, weights that are learned without each fold too replace those of the candidates
+    ``without`` the fold, if there are any. Weights must be clearly better. The weights of sources,
+    which have less in common than kernels of the same columns, would look good by chance: there,
+    those without each fold predict the rows of the fold, and any smaller loss is enough.
     """
     best, sample, by_fold = start.candidate, fit.sample, None
 
@@ -202,12 +204,14 @@ def _learn_weights(
         by_fold = [learn_without(fold) for fold in range(sample.n_folds)]
     learned = fit.learn_weights(best, pull)
     found = fit.best("weights", learned, compared.lambdas, best.regularization, by_fold)
-    if compared.is_better(found.losses, start.losses):
+    n_errors = CLEARLY if by_fold is None else 0.0
+    is_better = compared.is_better(found.losses, start.losses, n_errors=n_errors)
+    if is_better:
         for fold, one in enumerate(without):
             weights = learn_without(fold) if by_fold is None else by_fold[fold]
             like = found.candidate if one.strength == best.strength else one
             without[fold] = replace(like, weights=weights)
-    return found
+    return found, is_better
 
 
 def _try_likelihood(
