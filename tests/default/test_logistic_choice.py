@@ -5,6 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.special import log_softmax, logsumexp
+from sklearn.datasets import load_breast_cancer
+from sklearn.model_selection import train_test_split
 
 from discernel import MultipleKernelDiscriminant, open_rows
 from discernel.arrays.sample_weights import SampleWeights
@@ -234,3 +236,12 @@ def test_a_mixture_is_better_than_the_better_of_two_up_to_a_row():
         mean[name] = posterior_losses(mixed, target)[0].mean()
     assert mean["good"] < posterior_losses(right, target)[0].mean() + 3.0 / n
     np.testing.assert_allclose(mean["bad"], posterior_losses(wrong, target)[0].mean())
+
+
+@pytest.mark.parametrize("seed", [5, 9, 18])
+def test_rounding_errors_of_ten_rows_are_smaller_than_what_is_added(seed):
+    """λ falls to 1e-7, and so does the precision in which candidates are compared."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X, _, y, _ = train_test_split(X, y, train_size=10, stratify=y, random_state=seed)
+    clf = MultipleKernelDiscriminant().fit(X, y)
+    assert any(candidate.logistic for candidate in clf.learned_kernel_.considered)

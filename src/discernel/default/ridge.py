@@ -12,6 +12,10 @@ from discernel.arrays.groups import Groups
 from discernel.bank.system import matrix_blocks
 from discernel.programs.loo import ErrorPoint
 
+#: Rounding errors of a combined kernel, in units of the precision and of its trace: no more were
+#: seen with ten rows.
+_ROUNDING = 8.0
+
 
 class Ridge:
     """Minimise Σω‖t − f(x) − b‖² + λ‖f‖² over f and b, for any weights of some kernels.
@@ -82,11 +86,15 @@ class Ridge:
     def weighted_matrices(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return `combined` in double precision on the host, as rows that are fitted and held out.
 
-        The first has the roots of ω on both sides.
+        The first has the roots of ω on both sides, and rounding errors of its precision added to
+        the diagonal: without them, it would not be positive semidefinite.
         """
-        combined, n = np.array(as_host(self.combined(weights)), dtype=np.float64), self._n
+        made, n = np.asarray(as_host(self.combined(weights))), self._n
+        combined = made.astype(np.float64)
         combined[:n] *= as_host(self._root)
-        return combined[:n], combined[n:]
+        square = combined[:n]
+        square.flat[:: n + 1] += _ROUNDING * np.finfo(made.dtype).eps * np.trace(square)
+        return square, combined[n:]
 
     def coef(self, combined: Any, regularization: float) -> Any:
         """Return the coefficients of the kernel at each fitted row."""
