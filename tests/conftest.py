@@ -34,6 +34,23 @@ def numpy_alone(monkeypatch):
     compiled_loops.cache_clear()
 
 
+@pytest.fixture
+def own_folder(tmp_path, monkeypatch):
+    """An empty working directory, and a terminal of 100 characters."""
+    from discernel.cli import shared  # needs packages that not every test needs
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(shared.out, "width", 100)
+
+
+@pytest.fixture
+def narrow(own_folder, monkeypatch):
+    """A terminal of 80 characters."""
+    from discernel.cli import shared
+
+    monkeypatch.setattr(shared.out, "width", 80)
+
+
 @pytest.fixture(scope="session")
 def two_classes():
     return make_problem(40, 2, 5)

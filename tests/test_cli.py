@@ -20,7 +20,6 @@ from rich.console import Console
 from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from typer.testing import CliRunner
 
 import discernel
 from discernel import MultipleKernelDiscriminant
@@ -40,14 +39,12 @@ from discernel.learn import Candidate
 from discernel.persistence import read_model, write_model
 from discernel.rows.labelled import digest
 from discernel.show.terminal import print_blocks
+from tests.command_line import invoke
 
 FAST = ["--method", "LDA", "--method", "plain average", "--splits", "2", "--jobs", "1"]
 
 
-@pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(shared.out, "width", 100)
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 
 @pytest.fixture
@@ -65,13 +62,6 @@ def table(tmp_path):
 
 
 CLEAN = ["--target", "species", "--drop", "id"]
-
-
-def invoke(*words, code=0):
-    result = CliRunner().invoke(commands.app, [str(word) for word in words])
-    assert result.exit_code == code, result.output
-    assert "Traceback" not in result.output
-    return result
 
 
 def run(*words, code=0):

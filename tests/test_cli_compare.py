@@ -8,28 +8,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from discernel.cli import app as commands
 from discernel.cli import shared
 from discernel.compare.methods import METHODS
 from discernel.compare.metrics import METRICS
+from tests.command_line import invoke
 from tests.test_model_report import rows
 from tests.test_report import Page
 
 FAST = ["-m", "LDA", "-m", "majority", "-m", "logistic", "--splits", "3", "--jobs", "1"]
 
 
-@pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(shared.out, "width", 80)
-
-
-def invoke(*words, code=0):
-    result = CliRunner().invoke(commands.app, [str(word) for word in words])
-    assert result.exit_code == code, result.output
-    return result
+pytestmark = pytest.mark.usefixtures("own_folder", "narrow")
 
 
 def test_all_metrics_stand_beside_the_one_that_is_ranked():
@@ -129,7 +119,7 @@ def test_what_cannot_work_is_refused_before_any_work(words, message):
 
 
 @pytest.fixture
-def model(tmp_path):
+def model(tmp_path, own_folder):
     rng = np.random.default_rng(0)
     lines = [f"{a + 3 * (i % 2):.3f},{'uv'[i % 3 % 2]},{['no', 'yes'][i % 2]}"
              for i, a in enumerate(rng.normal(size=60))]  # fmt: skip

@@ -6,25 +6,12 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
-from discernel.cli import app as commands
-from discernel.cli import shared
 from discernel.cli.learning import read_rows
 from discernel.persistence import read_model
+from tests.command_line import invoke
 
-
-@pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(shared.out, "width", 80)
-
-
-def invoke(*words, code=0):
-    result = CliRunner().invoke(commands.app, [str(word) for word in words])
-    assert result.exit_code == code, result.output
-    assert "Traceback" not in result.output
-    return result
+pytestmark = pytest.mark.usefixtures("own_folder", "narrow")
 
 
 def explained(*words):

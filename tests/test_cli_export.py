@@ -7,26 +7,22 @@ import sys
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from discernel import KernelDiscriminant
-from discernel.cli import app as commands
-from discernel.cli import exporting, shared
+from discernel.cli import exporting
 from discernel.export import numpy_scorer
 from discernel.persistence import read_model
+from tests.command_line import invoke
 
 onnxruntime = pytest.importorskip("onnxruntime")
 pytest.importorskip("skl2onnx")
 
 
-@pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(shared.out, "width", 100)
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 
 @pytest.fixture
-def model(tmp_path):
+def model(tmp_path, own_folder):
     """A model of a small file."""
     rng = np.random.default_rng(0)
     with (tmp_path / "plants.csv").open("w", newline="") as file:
@@ -36,13 +32,6 @@ def model(tmp_path):
             writer.writerow([*(rng.normal(size=2) + 2.0 * (i % 2)), "ab"[i % 2]])
     invoke("fit", "plants.csv", "--target", "species", "-o", "model.skops")
     return tmp_path / "model.skops"
-
-
-def invoke(*words, code=0):
-    result = CliRunner().invoke(commands.app, [str(word) for word in words])
-    assert result.exit_code == code, result.output
-    assert "Traceback" not in result.output
-    return result.output
 
 
 ROWS = [[0.0, 0.0], [2.0, 2.0], [1.0, 1.2]]
@@ -59,7 +48,7 @@ def expected(model):
 
 
 def test_a_model_becomes_onnx(model):
-    printed = invoke("export", model, "--to", "model.onnx")
+    printed = invoke("export", model, "--to", "model.onnx").output
     assert "model.onnx" in printed
     assert "columns: 'size', 'leaf weight'" in printed
     assert "classes: 'a', 'b'" in printed
@@ -77,7 +66,7 @@ def test_a_model_becomes_onnx(model):
 
 
 def test_a_model_becomes_a_python_file(model):
-    printed = invoke("export", model, "--to", "scorer.py")
+    printed = invoke("export", model, "--to", "scorer.py").output
     assert "scorer.py" in printed
     assert "scorer.npz" in printed
     rows = [dict(zip(["size", "leaf weight"], row, strict=True)) for row in ROWS]
@@ -108,7 +97,7 @@ def test_columns_that_a_file_does_not_have_are_named(capsys):
     ],
 )
 def test_what_is_wrong_is_said_on_one_line(model, words, said):
-    printed = invoke("export", *words, code=1)
+    printed = invoke("export", *words, code=1).output
     assert printed.startswith("error: ")
     assert said in printed
     assert printed.count("\n") == 1

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from discernel import persistence
 from discernel.cli import app as commands
-from discernel.cli import comparing, learning, shared
+from discernel.cli import comparing, learning
 from discernel.cli.learning import Learner, fit_model
 from discernel.compare.compare import comparison_plan
 from discernel.compare.plan import Data
@@ -24,14 +24,12 @@ from discernel.compare.runner import run
 from discernel.compare.store import Store
 from discernel.exceptions import InvalidInputError, MissingExtraError
 from discernel.persistence import read_model, write_model
+from tests.command_line import invoke
 
 FAST = ["--method", "LDA", "--method", "plain average", "--splits", "2", "--jobs", "1"]
 
 
-@pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(shared.out, "width", 100)
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 
 @pytest.fixture(scope="module")
@@ -47,13 +45,6 @@ def model(model_bytes):
     path = Path("iris.model")
     path.write_bytes(model_bytes)
     return path
-
-
-def invoke(*words, code=0):
-    result = CliRunner().invoke(commands.app, [str(word) for word in words])
-    assert result.exit_code == code, result.output
-    assert "Traceback" not in result.output
-    return result
 
 
 def refused(*words):

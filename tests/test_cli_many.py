@@ -6,25 +6,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
-from discernel.cli import app as commands
-from discernel.cli import many, shared
+from discernel.cli import many
 from discernel.persistence import read_model
 from discernel.plan import plan
+from tests.command_line import invoke
 
-
-@pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(shared.out, "width", 100)
-
-
-def invoke(*words, code=0, input=None):
-    result = CliRunner().invoke(commands.app, [str(word) for word in words], input)
-    assert result.exit_code == code, result.output
-    assert "Traceback" not in result.output
-    return result
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 
 def table(n=300):
@@ -140,7 +128,7 @@ def test_every_model_that_fit_writes_is_read_by_all_commands(way, monkeypatch):
     if change is not None:
         monkeypatch.setattr(*change)
     content = Path("rows.csv").read_text() if words == ["-"] else None
-    invoke("fit", *words, "-t", "kind", "-o", "m.skops", input=content)
+    invoke("fit", *words, "-t", "kind", "-o", "m.skops", given=content)
     assert read_model("m.skops").pipeline[-1].model_.stream is None
     invoke("predict", "m.skops", "rows.csv", "-o", "p.csv")
     assert (pd.read_csv("p.csv")["predicted"] == frame["kind"]).mean() > 0.8
@@ -207,7 +195,7 @@ def test_compressed_text_is_read_in_every_way(monkeypatch):
         assert len(pd.read_csv("p.csv")) == 2 * len(frame)
     invoke("explain", "m.skops", "rows.csv.gz")
     content = Path("rows.csv.gz").read_bytes()
-    invoke("fit", "-", "-t", "kind", "-o", "in.skops", input=content)
+    invoke("fit", "-", "-t", "kind", "-o", "in.skops", given=content)
     invoke("fit", "rows.csv.gz", "-t", "kind", "--criterion", "uniform")
     assert Path("rows.skops").is_file()
     monkeypatch.setattr(many, "_LARGE", 1000)

@@ -9,28 +9,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import r2_score
-from typer.testing import CliRunner
 
 import discernel
-from discernel.cli import app as commands
-from discernel.cli import shared
 from discernel.cli.predictions import describe_known, sum_errors
 from discernel.compare.methods import NUMBER_METHODS
 from discernel.compare.metrics import measure_numbers
 from discernel.compare.tasks import TrainTestSplit
+from tests.command_line import invoke
 
-
-@pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(shared.out, "width", 100)
-
-
-def invoke(*words, code=0):
-    result = CliRunner().invoke(commands.app, [str(word) for word in words])
-    assert result.exit_code == code, result.output
-    assert "Traceback" not in result.output
-    return result
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 
 def houses(n=120):

@@ -14,21 +14,10 @@ import pytest
 from typer.testing import CliRunner
 
 from discernel.cli import app as commands
-from discernel.cli import shared
 from discernel.persistence import read_model
+from tests.command_line import invoke
 
-
-@pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(shared.out, "width", 80)
-
-
-def invoke(*words, code=0, given=None):
-    result = CliRunner().invoke(commands.app, [str(word) for word in words], input=given)
-    assert result.exit_code == code, result.output
-    assert "Traceback" not in result.output
-    return result
+pytestmark = pytest.mark.usefixtures("own_folder", "narrow")
 
 
 def frame(n=80):

@@ -7,11 +7,10 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
-from discernel.cli import app as commands
 from discernel.persistence import read_model
 from discernel.views import source_weights
+from tests.command_line import invoke
 
 N, NEW = 90, 30
 VIEWS = """
@@ -55,13 +54,6 @@ def _files(tmp_path, monkeypatch):
     similar = pd.DataFrame(np.eye(3) + 0.5, columns=[1, 2, 3], index=[1, 2, 3])
     similar.to_csv("similar.csv")
     (tmp_path / "views.toml").write_text(VIEWS)
-
-
-def invoke(*words, code=0):
-    result = CliRunner().invoke(commands.app, list(words))
-    assert result.exit_code == code, result.output
-    assert "Traceback" not in result.output
-    return result
 
 
 def fit(*words, code=0):

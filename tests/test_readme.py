@@ -196,7 +196,10 @@ def default_against_baselines(measure="accuracy"):
     assert f"clearly more accurate, by two standard errors, {worse}" in README
     ranks = results["mean_rank" if measure == "accuracy" else "mean_rank_log_loss"]
     ours, others = ranks_of(ranks, sorted(ranks, key=ranks.get)[1:3])
-    return f"{found['settings']['partitions']} splits of {n_tasks} tasks", f"{ours}; next: {others}"
+    return (
+        f"{found['settings']['partitions']} splits of {n_tasks} tasks",
+        f"discernel {ours}; next: {others}",
+    )
 
 
 def default_against_peers(measure="accuracy"):
@@ -210,7 +213,7 @@ def default_against_peers(measure="accuracy"):
     counts = f"{len(worse['log_loss'])} tasks in log-loss and {len(worse['accuracy'])} in accuracy"
     assert f"One of the three is clearly better on {counts}" in README
     assert f"clearly worse than one of the three on {counts}" in measured
-    return f"{len(found['tasks'])} tasks", f"{ours}; {others}"
+    return f"{len(found['tasks'])} tasks", f"discernel {ours}; {others}"
 
 
 def cost_in_factorisations():

@@ -23,7 +23,7 @@ Every error is also a built-in error, so that plain ``except ValueError`` works:
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from numbers import Integral, Real
@@ -157,6 +157,13 @@ def unknown_choice(what: str, given: object, known: list[str]) -> InvalidInputEr
         f"The {what} must be one of {', '.join(map(repr, known))}. Got {given!r}."
         f"{did_you_mean(given, known)}"
     )
+
+
+def listed(names: Iterable[Any], limit: int = 5, form: Callable[[Any], str] = repr) -> str:
+    """Return names for a message, at most ``limit`` of them."""
+    names = list(names)
+    shown = ", ".join(form(name) for name in names[:limit])
+    return shown + (f" and {len(names) - limit} more" if len(names) > limit else "")
 
 
 def did_you_mean(given: object, known: Iterable[object]) -> str:

@@ -589,3 +589,10 @@ def test_single_precomputed_matrix_is_left_as_it_is(X, grams) -> None:
     combined = CombinedKernel([Precomputed(0)], bank.coefficients(one), None, bank.centering(one))
     assert_allclose(combined(gram), bank.combined(one), rtol=1e-10, atol=1e-14)
     assert_array_equal(gram, grams[1])
+
+
+def test_of_many_constant_kernels_the_warning_names_a_few():
+    X = np.random.default_rng(0).standard_normal((20, 2))
+    grams = np.stack([X @ X.T, *np.ones((70, 20, 20))])
+    with pytest.warns(DroppedKernelWarning, match=r" and 65 more\. Such"):
+        DenseBank(grams)

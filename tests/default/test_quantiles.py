@@ -14,12 +14,12 @@ from discernel.arrays import Buffers
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import LowRank
 from discernel.default import propose
-from discernel.default.columns import choose_columns
 from discernel.default.comparison import FoldComparison
 from discernel.default.cross_fit import CrossFit, clearly_better
 from discernel.default.metric import Metric, learn_metric
 from discernel.default.propose import comparable_rows, propose_kernels
 from discernel.default.sample import draw_sample
+from discernel.default.sample_choice import choose_sample
 from discernel.export import numpy_scorer, to_onnx
 from discernel.inspection import contributions
 from discernel.inspection.facts import model_facts
@@ -139,7 +139,7 @@ def test_quantiles_must_be_better_without_a_metric_and_with_the_best(noise):
     weights = SampleWeights.of(np.random.default_rng(0).uniform(0.5, 2.0, 80))
     given, other = two_samples(X, y, weights)
     assert other.menu is given.menu
-    found = choose_columns(FoldComparison(given, 0.01), other, fold_metrics)
+    found = choose_sample(FoldComparison(given, 0.01), other, fold_metrics)
     shares, none = given.weights.shares, [Metric(np.ones(4))] * 5
     first = [
         CrossFit(sample, none, 0.0, dtype=np.float64)
@@ -152,27 +152,28 @@ def test_quantiles_must_be_better_without_a_metric_and_with_the_best(noise):
     if is_better:
         best = [best_losses(sample, fold_metrics(sample)) for sample in (given, other)]
         is_better = clearly_better(best[1], best[0], shares)
-    assert found.quantiles == is_better
+    assert found.compared.sample.quantiles == is_better
     assert {scored.candidate.quantiles for group in found.compared.tried for scored in group} == {
         is_better
     }
     if is_better:
         for fold, candidate in enumerate(found.without):
             rest = np.where(given.folds == fold, 0.0, shares)
-            assert candidate.quantiles == clearly_better(best[1], best[0], rest / rest.sum())
-            assert candidate.quantiles or candidate.strength == 0
+            is_chosen = clearly_better(best[1], best[0], rest / rest.sum())
+            assert (candidate is None) == is_chosen
+            assert is_chosen or (candidate.strength, candidate.quantiles) == (0, False)
 
 
 def test_without_a_fold_columns_as_they_are_stay_a_choice(monkeypatch):
     X, y = long_tails()
     spreads, target = tuple(column_spreads(X).tolist()), ClassTarget.from_labels(y)
-    choose = propose.choose_columns
+    choose = propose.choose_sample
 
     def doubtful(*samples, **options):
         found = choose(*samples, **options)
-        return found._replace(without=[found.other, *found.without[1:]])
+        return found._replace(without=[found.other, None, None, None, None])
 
-    monkeypatch.setattr(propose, "choose_columns", doubtful)
+    monkeypatch.setattr(propose, "choose_sample", doubtful)
     proposal = propose_kernels(X, spreads, target)
     assert [each.quantiles for each in proposal.without] == [False, True, True, True, True]
     own, metric = proposal.without[0], proposal.metric_without(0, X, target, np.arange(120))

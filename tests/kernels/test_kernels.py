@@ -335,7 +335,7 @@ def test_factor_is_the_same_number_from_either_side(factor: Any, X: np.ndarray) 
 
 @pytest.mark.parametrize("factor", [0.0, 0, -1.5, np.nan, np.inf, -np.inf])
 def test_factor_must_be_positive(factor: float) -> None:
-    with pytest.raises(InvalidInputError, match="only be scaled by a positive number"):
+    with pytest.raises(InvalidInputError, match="factor of a kernel must be a positive"):
         factor * Linear()
 
 
@@ -738,7 +738,7 @@ def test_unknown_parameter_error_lists_the_known(
 def test_with_parameters_checks_the_values() -> None:
     with pytest.raises(InvalidInputError, match="width of RBF must be a positive number"):
         RBF(width=1.0).with_parameters(width=-1.0)
-    with pytest.raises(InvalidInputError, match="scaled by a positive number"):
+    with pytest.raises(InvalidInputError, match="factor of a kernel must be a positive"):
         (2.0 * RBF(width=1.0)).with_parameters(factor=0.0)
 
 

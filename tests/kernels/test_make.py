@@ -52,6 +52,7 @@ def X() -> np.ndarray:
     [
         ("linear", Linear()),
         ("rbf", RBF(width="median")),
+        ("exponential", Exponential(width="median")),
         ("cosine", Cosine()),
         ("poly", Polynomial(degree=3, gamma=None)),
         ("polynomial", Polynomial(degree=3, gamma=None)),

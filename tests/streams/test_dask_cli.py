@@ -3,20 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
-from discernel.cli import app as commands
+from tests.command_line import invoke
 
 distributed = pytest.importorskip("distributed")
 
 pytestmark = pytest.mark.cluster
-
-
-def invoke(*words, code=0):
-    result = CliRunner().invoke(commands.app, [str(word) for word in words])
-    assert result.exit_code == code, result.output
-    assert "Traceback" not in result.output
-    return result.output
 
 
 @pytest.fixture
@@ -44,9 +36,9 @@ def test_fit_and_predict_on_a_cluster(folder, address):
     away = "--scheduler", address
     for more, name in ((away, "away"), ((), "home")):
         words = ("--target", "kind", "--drop", "id", *more)
-        output = invoke("fit", f"{folder}/*.parquet", "-o", f"{name}.model", *words)
+        output = invoke("fit", f"{folder}/*.parquet", "-o", f"{name}.model", *words).output
         assert "300 rows in chunks, 3 columns, 2 classes" in output
-        output = invoke("predict", f"{name}.model", folder, "-o", f"{name}.parquet", *more)
+        output = invoke("predict", f"{name}.model", folder, "-o", f"{name}.parquet", *more).output
         assert "on 300 rows" in output
     one, other = (pd.read_parquet(f"{name}.parquet") for name in ("away", "home"))
     assert (one[["row", "predicted"]] == other[["row", "predicted"]]).all(axis=None)
@@ -58,11 +50,11 @@ def test_a_scheduler_that_is_not_there_and_files_that_workers_do_not_read(
 ):
     monkeypatch.setattr("discernel.arrays.cluster._TIMEOUT", 0.5)
     words = "fit", folder, "-o", "m.model", "--target", "kind", "--scheduler"
-    output = " ".join(invoke(*words, "tcp://127.0.0.1:9", code=1).split())
+    output = " ".join(invoke(*words, "tcp://127.0.0.1:9", code=1).output.split())
     assert "No Dask scheduler answers at 'tcp://127.0.0.1:9'" in output
     frame = pd.read_parquet(folder)
     for path in folder.iterdir():
         path.unlink()
     frame.to_csv(folder / "rows.csv", index=False)
-    output = " ".join(invoke(*words, address, code=1).split())
+    output = " ".join(invoke(*words, address, code=1).output.split())
     assert "Workers read Parquet files" in output

@@ -17,6 +17,7 @@ from discernel.exceptions import (
     InvalidGramError,
     InvalidInputError,
     NumericalError,
+    listed,
     unknown_choice,
 )
 from discernel.kernels import Kernel
@@ -97,13 +98,13 @@ def varying_kernels(
     if constant.all() and not part:
         raise InvalidInputError(
             "At least one kernel must vary over the training set, but all "
-            f"{len(names)} are constant: {', '.join(names)}. Check the data for "
+            f"{len(names)} are constant: {listed(names, form=str)}. Check the data for "
             "identical rows and the kernels for far too large widths."
         )
     if constant.any() and not part:
         dropped = [name for name, is_one in zip(names, constant, strict=True) if is_one]
         warnings.warn(
-            f"Dropped because constant on the training set: {', '.join(dropped)}. Such a "
+            f"Dropped because constant on the training set: {listed(dropped, form=str)}. Such a "
             "kernel cannot distinguish samples; use a smaller width or other columns.",
             DroppedKernelWarning,
             stacklevel=3,

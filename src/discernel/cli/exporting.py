@@ -9,10 +9,9 @@ from typing import Annotated
 import typer
 
 from discernel.cli.shared import ModelFile, one_line_errors, read_predictor, say_where
-from discernel.exceptions import InvalidInputError
+from discernel.exceptions import InvalidInputError, listed
 from discernel.export import numpy_scorer, to_onnx, write_scorer
 from discernel.export._scorer import Scorer
-from discernel.rows.formats import listed
 from discernel.rows.writing import check_writable_path, refuse_same_file, write_file
 from discernel.show.words import one_line
 

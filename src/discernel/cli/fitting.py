@@ -37,10 +37,10 @@ from discernel.cli.shared import (
     say_where,
 )
 from discernel.compare.progress import open_display
-from discernel.exceptions import InvalidInputError, LongFitWarning
+from discernel.exceptions import InvalidInputError, LongFitWarning, listed
 from discernel.persistence import SavedModel, write_model
 from discernel.rows.chunks import RowProgress
-from discernel.rows.formats import file_stem, listed
+from discernel.rows.formats import file_stem
 from discernel.rows.writing import check_writable_path, refuse_same_file
 from discernel.show.terminal import print_blocks
 from discernel.show.words import one_line, printable

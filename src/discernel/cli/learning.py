@@ -21,13 +21,12 @@ from discernel.compare.exports import count_classes
 from discernel.compare.fitting import learner_kernels
 from discernel.compare.plan import Data
 from discernel.compare.tasks import encoded_views
-from discernel.exceptions import InvalidInputError
+from discernel.exceptions import InvalidInputError, listed
 from discernel.persistence import SavedModel
 from discernel.plan import FEW_ROWS, parse_duration
 from discernel.rows.columns import TableSchema
 from discernel.rows.datasets import Dataset, load
 from discernel.rows.encoder import TableEncoder
-from discernel.rows.formats import listed
 from discernel.rows.labelled import digest, holds_numbers, open_file
 from discernel.rows.reading import read_table
 from discernel.show.facts import Origin

@@ -11,12 +11,12 @@ import numpy as np
 from scipy.special import log_softmax
 
 from discernel.arrays import FloatArray
-from discernel.default.columns import ColumnChoice
 from discernel.default.comparison import LAMBDAS, FoldComparison
 from discernel.default.cross_fit import CLEARLY, CrossFit, Scored, clearly_better, each
 from discernel.default.logits import LogitSearch
 from discernel.default.metric import Metric
 from discernel.default.sample import LogitChoice, Positions
+from discernel.default.sample_choice import SampleChoice
 from discernel.default.sources import average_of
 from discernel.discriminant import posterior_losses, row_losses
 from discernel.programs.simplex import uniform
@@ -53,7 +53,7 @@ def choose(
     pull: float,
     is_whole: bool = True,
     groups: Positions | None = None,
-    columns: ColumnChoice | None = None,
+    earlier: Sequence[SampleChoice] = (),
     logistic: bool = False,
 ) -> Selection:
     """Choose a metric and its strength, weights and λ.
@@ -77,8 +77,8 @@ def choose(
         Whether the sample has all rows, so that the weights without each fold are of use.
     groups : ndarray of shape (n_columns,), optional
         As in `learn_likelihood_metric`.
-    columns : ColumnChoice, optional
-        The choice of the columns of the sample.
+    earlier : sequence of SampleChoice
+        The choices of the sample, of its columns and of kernels of sources.
     logistic : bool
         Whether the model may have a kernel logistic regression of classes.
     """
@@ -114,12 +114,10 @@ def choose(
         learned = _learn_weights(compared, fit, ranking[0], pull, without if is_whole else [])
         is_better = compared.is_better(learned.losses, ranking[0].losses)
         candidates.insert(0 if is_better else 1, learned.candidate)
-    if columns is not None:
-        candidates.append(columns.other)
-    if sample.quantiles and columns is not None:
-        # Without a fold, columns as they are stay a choice, without a metric.
-        pairs = zip(without, columns.without, strict=True)
-        without = [own if one.quantiles else one for own, one in pairs]
+    for made in earlier:
+        candidates.append(made.other)
+        pairs = zip(without, made.without, strict=True)
+        without = [own if one is None else one for own, one in pairs]
     return Selection(candidates, without, by_likelihood, logit_regularization)
 
 

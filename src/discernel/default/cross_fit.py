@@ -155,6 +155,7 @@ class CrossFit:
                 strength=self.strength,
                 accuracy=None if right is None else float(shares @ right),
                 quantiles=self.sample.quantiles,
+                few_widths=self.sample.menu.few_widths,
             )
             found[regularization] = Scored(candidate, losses, predicted, losses)
             return candidate.error

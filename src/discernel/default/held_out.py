@@ -127,7 +127,7 @@ class Relearner:
         def bank_with(one: Candidate) -> Bank:
             return self.bank_of(proposal.kernels_of(one, metric, self.X))
 
-        is_same = (own.strength, own.quantiles) == (chosen.strength, chosen.quantiles)
+        is_same = own.kernel_options == chosen.kernel_options
         if not self.request.leaves_choice:
             found = self._relearned(bank_with(own), outside)
             return (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -14,13 +14,13 @@ from discernel.arrays import Device, FloatArray, draw_rows, one_blas_thread, typ
 from discernel.bank import Bank
 from discernel.criteria import KernelLeastSquares
 from discernel.default.choose import choose
-from discernel.default.columns import ColumnChoice, choose_columns
 from discernel.default.comparison import FoldComparison
 from discernel.default.cross_fit import each
 from discernel.default.logits import LogitSearch
 from discernel.default.menu import MENU, Menu
 from discernel.default.metric import Metric, learn_metric
 from discernel.default.sample import MOST_BY_LIKELIHOOD, Positions, Sample, draw_sample
+from discernel.default.sample_choice import SampleChoice, choose_sample
 from discernel.default.sources import Columns, SourceMenu
 from discernel.discriminant import row_losses
 from discernel.kernels import Kernel
@@ -133,7 +133,8 @@ class Proposal:
             rows = comparable_rows(X[sample.positions], self.spreads, curves)
             rows = rows - typical_row(rows)
         scales = metric.of_strength(one.strength)
-        return scaled_kernels(scales, self.spreads, rows, sample.menu, curves)
+        menu = sample.menu.with_widths(one.few_widths)
+        return scaled_kernels(scales, self.spreads, rows, menu, curves)
 
     def metric_without(
         self, fold: int, X: FloatArray, target: Target, outside: Positions
@@ -243,20 +244,21 @@ def propose_kernels(
     """
     hurries, rows = must_stop_learning(), divided_columns(X, spreads)
     samples = _draw_samples(rows, target, random_state, hurries, sources)
-    compared, curves, columns = FoldComparison(samples[0], regularization, device), None, None
+    compared = FoldComparison(samples[0], regularization, device)
+    curves, made = None, list[SampleChoice]()
     if not hurries:
-        samples, curves, columns = _try_quantiles(X, spreads, target, samples, compared)
+        samples, curves, made = _choose_samples(X, spreads, target, samples, compared)
     (sample, wider), is_whole = samples, len(samples[0].rows) == len(X)
     whole = wider, np.arange(len(wider.rows))
     learn: Callable[[Device | None, Job], Metric] = _learned_metric
-    fold_metrics, metric = _learn_metrics(sample, whole, columns, device, hurries)
+    fold_metrics, metric = _learn_metrics(sample, whole, made, device, hurries)
     choice = choose(
-        compared if columns is None else columns.compared,
+        made[-1].compared if made else compared,
         fold_metrics,
         pull=pull,
         is_whole=is_whole,
         groups=groups,
-        columns=columns,
+        earlier=made,
         logistic=logistic and len(X) <= LogitSearch.most_rows,
     )
     strength, known = choice.candidates[0].strength, wider.positions
@@ -282,29 +284,36 @@ def propose_kernels(
     )
 
 
-def _try_quantiles(
+def _choose_samples(
     X: FloatArray,
     spreads: tuple[float, ...],
     target: Target,
     samples: list[Sample],
     compared: FoldComparison,
-) -> tuple[list[Sample], Curves | None, ColumnChoice | None]:
-    """Return samples of quantiles and their curves, if they are chosen, and the choice, if any.
+) -> tuple[list[Sample], Curves | None, list[SampleChoice]]:
+    """Return the chosen samples, curves if their columns are quantiles, and the choices made.
 
-    The choice is made on the first sample, which is compared without quantiles.
+    Kernels of sources with all widths must be better than with few, and quantiles clearly better
+    than columns as they are. Both are chosen on the first sample.
     """
-    device = compared.device
-    curves = quantile_curves(X, spreads, target.row_weights.values)
+    made: list[SampleChoice] = []
+    if samples[0].menu.few_widths:
+        more = replace(samples[0], menu=samples[0].menu.with_widths(few=False))
+        made.append(choose_sample(compared, more, n_errors=0.0))
+        compared = made[0].compared
+        samples = [compared.sample, *samples[1:]]
+    device, curves = compared.device, quantile_curves(X, spreads, target.row_weights.values)
     if not len(curves.changed):
-        return samples, None, None
+        return samples, None, made
     rows = comparable_rows(X, spreads, curves)
     others = [sample.with_quantiles(rows) for sample in samples]
 
     def learn(some: Sample) -> list[Metric]:
         return each(partial(_learned_metric, device), _fold_jobs(some), device)
 
-    found = choose_columns(compared, others[0], learn)
-    return (others, curves, found) if found.quantiles else (samples, None, found)
+    made.append(choose_sample(compared, others[0], learn))
+    is_other = made[-1].compared.sample.quantiles
+    return (others, curves, made) if is_other else (samples, None, made)
 
 
 def _dependent(target: Target, rows: Positions) -> Positions:
@@ -313,13 +322,17 @@ def _dependent(target: Target, rows: Positions) -> Positions:
 
 
 def _learn_metrics(
-    sample: Sample, whole: Job, columns: ColumnChoice | None, device: Device | None, hurries: bool
+    sample: Sample,
+    whole: Job,
+    made: Sequence[SampleChoice],
+    device: Device | None,
+    hurries: bool,
 ) -> tuple[list[Metric], Metric]:
     """Return the metrics without each fold, unless they are known, and that of all rows.
 
     In a hurry no metric will be chosen: one is enough to say which columns matter.
     """
-    known = None if columns is None else columns.metrics
+    known = made[-1].metrics if made else None
     jobs = [whole] if known or hurries else [*_fold_jobs(sample), whole]
     *found, metric = each(partial(_learned_metric, device), jobs, device)
     return known or found or [metric] * sample.n_folds, metric

@@ -143,7 +143,7 @@ def draw_sample(
         target=target.part(positions),  # with the codes of all classes
         positions=positions,
         folds=deal(strata[chosen], n_folds, None if groups is None else groups.subset(positions)),
-        menu=menu_of(drawn) if sources is None else SourceMenu(menu_of(drawn), sources),
+        menu=menu_of(drawn) if sources is None else SourceMenu(menu_of(drawn), sources, True),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, TypeAlias
 
@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import Device, FloatArray, draw_rows, typical_row
-from discernel.default.menu import Menu, stack_on_device
-from discernel.kernels import Kernel, Standardized
+from discernel.default.menu import FEW_WIDTHS, Menu, stack_on_device
+from discernel.kernels import Kernel, Linear, Standardized
 from discernel.kernels.curves import Curves
 
 #: The columns of each source, by its name.
@@ -27,18 +27,26 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class SourceMenu:
-    """One candidate kernel per source: the average of the normalised kernels of a menu.
+    """One candidate kernel per source: the average of normalised kernels.
 
     Attributes
     ----------
     menu : Menu
-        The kernels of every source.
+        The kernels of one table.
     columns : dict of str to ndarray of int
         The columns of each source, by its name. A column may be in several sources or in none.
+    few_widths : bool
+        Whether the average is of `FEW_WIDTHS` instead.
     """
 
     menu: Menu
     columns: Columns
+    few_widths: bool = False
+
+    @property
+    def averaged(self) -> Menu:
+        """The kernels of every source."""
+        return FEW_WIDTHS if self.few_widths else self.menu
 
     @property
     def n_kernels(self) -> int:
@@ -50,16 +58,20 @@ class SourceMenu:
         """The number of sources."""
         return len(self.columns)
 
+    def with_widths(self, few: bool) -> SourceMenu:
+        """Return a menu with few widths or with all."""
+        return replace(self, few_widths=few)
+
     def scaled(self, rows: FloatArray, scales: FloatArray) -> FloatArray:
         """Return rows times scales, as `matrices` takes them."""
         return rows * scales
 
     def matrices(self, rows: FloatArray, n_fitted: int, out: Any) -> Any:
         """Return the matrices of all sources from scaled rows to the first of them, in ``out``."""
-        shape = self.menu.n_kernels, len(rows), n_fitted
+        shape = self.averaged.n_kernels, len(rows), n_fitted
         stack = np.empty(shape, dtype=out.dtype)
         for columns, matrix in zip(self.columns.values(), out, strict=True):
-            self.menu.matrices(rows[:, columns], n_fitted, stack)
+            self.averaged.matrices(rows[:, columns], n_fitted, stack)
             units = _units(stack[:, :n_fitted]).astype(out.dtype)
             matrix[:] = np.tensordot(units, stack, axes=1)
         return out
@@ -82,12 +94,13 @@ class SourceMenu:
             bent = None if curves is None else curves.take(chosen)
             drawn = draw_rows(some, _UNIT_ROWS)
             drawn = drawn - typical_row(drawn)
-            units = _units(np.array([kernel(drawn) for kernel in self.menu.kernels(some)]))
+            made = self.averaged.kernels(some)
+            units = _units(np.array([kernel(drawn) for kernel in made]))
             parts = [
                 float(unit) * Standardized(kernel, own, bent)
-                for unit, kernel in zip(units, self.menu.kernels(some), strict=True)
+                for unit, kernel in zip(units, made, strict=True)
                 if unit > 0
-            ] or [Standardized(self.menu.kernels(some)[-1], own, bent)]
+            ] or [Standardized(Linear(), own, bent)]
             kernels.append(reduce(operator.add, parts).on(chosen, name).named(name))
         return kernels
 

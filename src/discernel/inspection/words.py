@@ -71,11 +71,6 @@ def explain_in_words(contributions: Contributions, row: int = 0, n: int = 3) -> 
     return "\n".join(lines)
 
 
-def similar_rows_title(side: str, predicted: Any) -> str:
-    """Return a heading for similar training rows that are "for" or "against" a prediction."""
-    return f"similar training rows that {'support' if side == 'for' else 'oppose'} {predicted}"
-
-
 class RowScore(NamedTuple):
     """The explained score of a row, for one class or one numeric target.
 

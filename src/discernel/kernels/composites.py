@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from discernel.arrays import FloatArray, as_rows, n_rows
-from discernel.exceptions import InvalidInputError, is_count
+from discernel.exceptions import InvalidInputError, check_number, is_count
 from discernel.kernels.base import Kernel, Known
 from discernel.kernels.columns import column_indices, column_spreads, describe_columns
 from discernel.kernels.curves import Curves
@@ -172,10 +172,7 @@ class Scaled(Wrapper):
     factor: float
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.factor) and self.factor > 0):
-            raise InvalidInputError(
-                f"A kernel may only be scaled by a positive number. Got {self.factor!r}."
-            )
+        check_number("factor of a kernel", self.factor, positive=True)
 
     def _times(self, factor: float) -> Kernel:
         return Scaled(self.kernel, self.factor * factor)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from discernel.arrays import FloatArray, as_rows, is_sparse, typical_row
-from discernel.exceptions import InvalidInputError, is_count, is_positive
+from discernel.exceptions import InvalidInputError, check_count, is_positive
 from discernel.kernels.base import Kernel, Known
 from discernel.kernels.pairs import COSINE, INNER
 from discernel.kernels.terms import Atom, Monomial, Term, Terms, View
@@ -85,10 +85,7 @@ class Polynomial(Kernel):
     coef0: float = 1.0
 
     def __post_init__(self) -> None:
-        if not is_count(self.degree):
-            raise InvalidInputError(
-                f"The degree of Polynomial must be an integer of at least 1. Got {self.degree!r}."
-            )
+        check_count("The degree of Polynomial", self.degree)
         if not (self.gamma is None or is_positive(self.gamma)):
             raise InvalidInputError(
                 "The gamma of Polynomial must be positive, or None for 1 / n_features. "

@@ -21,7 +21,7 @@ from discernel.arrays import (
     is_sparse,
     squared_norms,
 )
-from discernel.exceptions import InvalidInputError, is_count
+from discernel.exceptions import InvalidInputError, check_count, is_count
 from discernel.kernels.base import Kernel
 from discernel.kernels.columns import as_cells, is_missing
 from discernel.kernels.pairs import non_negative
@@ -205,10 +205,7 @@ class Spectrum(_StringKernel):
     normalize: bool = True
 
     def __post_init__(self) -> None:
-        if not is_count(self.k):
-            raise InvalidInputError(
-                f"The k of Spectrum must be an integer of at least 1. Got {self.k!r}."
-            )
+        check_count("The k of Spectrum", self.k)
 
     def _lengths(self) -> range:
         return range(1 if self.up_to else int(self.k), int(self.k) + 1)

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from discernel.arrays import FloatArray
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank.sums import FeatureSums
-from discernel.exceptions import InvalidInputError
-from discernel.rows.formats import listed
+from discernel.exceptions import InvalidInputError, listed
 from discernel.targets import ClassTarget, RegressionTarget, refuse_words
 
 #: The largest number of classes.

@@ -272,6 +272,8 @@ class Candidate:
         Whether the values of columns are replaced by normal quantiles.
     logistic : bool
         Whether the loss is that of a mixture with a kernel logistic regression.
+    few_widths : bool
+        Whether the kernel of each source is the average of three kernels, not of twelve.
     """
 
     name: str
@@ -283,6 +285,12 @@ class Candidate:
     accuracy: float | None = None
     quantiles: bool = False
     logistic: bool = False
+    few_widths: bool = False
+
+    @property
+    def kernel_options(self) -> tuple[float, bool, bool]:
+        """What the kernels depend on."""
+        return self.strength, self.quantiles, self.few_widths
 
     @property
     def score(self) -> float:
@@ -296,7 +304,14 @@ class Candidate:
 
         is_probability = self.accuracy is not None
         return CandidateFacts(
-            name=candidate_label(self.name, self.strength, by_folds, self.quantiles, self.logistic),
+            name=candidate_label(
+                self.name,
+                self.strength,
+                by_folds,
+                quantiles=self.quantiles,
+                logistic=self.logistic,
+                few_widths=self.few_widths,
+            ),
             regularization=float(self.regularization),
             n_kernels=int(np.count_nonzero(self.weights)),
             log_loss=float(self.error) if is_probability else None,
@@ -312,6 +327,7 @@ class Candidate:
             what = f"log-loss {self.error:z.4f}, accuracy {self.accuracy:.1%}"
         metric = f", scales to the power {self.strength:g}" if self.strength else ""
         metric += ", columns as quantiles" if self.quantiles else ""
+        metric += ", three widths per source" if self.few_widths else ""
         metric += ", with logistic regression" if self.logistic else ""
         n_kernels = np.count_nonzero(self.weights)
         return f"{self.name}: {what} at λ = {self.regularization:.1e}, {n_kernels} kernels{metric}"

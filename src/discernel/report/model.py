@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from discernel.inspection.facts import model_facts
-from discernel.inspection.words import similar_rows_title
 from discernel.rows.writing import check_writable_path
 from discernel.show.facts import Block, ModelFacts, Origin, Row
 from discernel.show.page import write_page
@@ -79,14 +78,14 @@ class RowExplanation:
             found.append(self._terms(", by source", self.sources, most))
         what = "target" if self.probability is None else "class"
         form = signed_form([support for *_, support in self.similar])
-        for side, sign in (("for", 1.0), ("against", -1.0)):
+        for side, sign in (("support", 1.0), ("oppose", -1.0)):
             rows = tuple(
                 Row((name, f"{similarity:.3f}", signed(support, form), label))
                 for name, label, similarity, support in self.similar
                 if sign * support > 0
             )
             if rows:
-                title = similar_rows_title(side, self.predicted)
+                title = f"similar training rows that {side} {self.predicted}"
                 header = ("row", "similarity", "contribution", what)
                 found.append(Block("similar", title, "", rows, header, 2))
         return [block.escaped() for block in found]

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 
 from discernel.arrays import FloatArray, convert_rows, is_frame, is_sparse
-from discernel.exceptions import InvalidInputError
+from discernel.exceptions import InvalidInputError, listed
 from discernel.kernels.columns import column_cells, frame_column, is_missing
-from discernel.rows.formats import listed
 
 #: The largest absolute value of a number; sums of squares of such numbers are finite.
 LARGEST = 1e150

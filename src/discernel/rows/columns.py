@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.exceptions import InvalidInputError
+from discernel.exceptions import InvalidInputError, listed
 from discernel.rows.cells import Column, read_column
 from discernel.rows.dates import FORMATS, matching_formats, odd_date, read_times
 from discernel.rows.encoder import (
@@ -25,7 +25,7 @@ from discernel.rows.encoder import (
     column_uses,
     learn_columns,
 )
-from discernel.rows.formats import import_pandas, listed
+from discernel.rows.formats import import_pandas
 
 _MOST_LISTED = 4
 #: A decimal number. Texts with leading zeros, such as 007, are codes, not numbers.

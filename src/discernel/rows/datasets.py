@@ -31,11 +31,12 @@ from discernel.arrays import FloatArray
 from discernel.exceptions import (
     DataUnavailableError,
     InvalidInputError,
+    listed,
     unknown_choice,
 )
 from discernel.rows.catalog import CATALOG, PRIVATE, CatalogEntry, names
 from discernel.rows.columns import TableSchema
-from discernel.rows.formats import import_pandas, listed, numbered_columns, view_slices
+from discernel.rows.formats import import_pandas, numbered_columns, view_slices
 from discernel.rows.generators import make_monks
 from discernel.rows.reading import read_table
 

@@ -18,14 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from discernel.exceptions import InvalidInputError
+from discernel.exceptions import InvalidInputError, listed
 from discernel.rows.cells import MISSING_VALUES
 from discernel.rows.formats import (
     DAMAGED,
     check_size,
     import_arrow,
     is_gzipped,
-    listed,
     open_bytes,
     open_text,
     refuse_duplicates,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
@@ -192,10 +192,3 @@ def refuse_duplicates(names: Sequence[str], path: Path) -> None:
                 f"are both called {name!r}. Rename one."
             )
         first[name] = position
-
-
-def listed(names: Iterable[Any], limit: int = 5) -> str:
-    """Return names for a message, at most ``limit`` of them."""
-    names = list(names)
-    shown = ", ".join(repr(name) for name in names[:limit])
-    return shown + (f" and {len(names) - limit} more" if len(names) > limit else "")

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.exceptions import InvalidInputError, did_you_mean
+from discernel.exceptions import InvalidInputError, did_you_mean, listed
 from discernel.rows.columns import (
     NUMBER,
     TableSchema,
@@ -26,7 +26,7 @@ from discernel.rows.columns import (
     one_spelling,
 )
 from discernel.rows.datasets import Dataset
-from discernel.rows.formats import check_file, file_stem, listed, view_slices
+from discernel.rows.formats import check_file, file_stem, view_slices
 from discernel.rows.groups import group_labels
 from discernel.rows.reading import read_table
 

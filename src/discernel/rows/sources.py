@@ -10,10 +10,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from discernel.arrays import convert_rows, is_dask, is_frame, is_sparse, memory_limit, n_rows
-from discernel.exceptions import InvalidInputError, check_count
+from discernel.exceptions import InvalidInputError, check_count, listed
 from discernel.progress.deadline import is_late
 from discernel.rows.chunks import Chunk, Place, Reduction, Report
-from discernel.rows.formats import listed
 
 State = TypeVar("State")
 Result = TypeVar("Result")

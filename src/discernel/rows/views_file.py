@@ -33,11 +33,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from discernel.exceptions import InvalidInputError
+from discernel.exceptions import InvalidInputError, listed
 from discernel.kernels import Kernel, Lookup, Standardized
 from discernel.kernels.make import KINDS
 from discernel.rows.columns import canonical_text, one_spelling
-from discernel.rows.formats import import_pandas, listed
+from discernel.rows.formats import import_pandas
 from discernel.rows.reading import read_table
 from discernel.rows.views import kernels_of
 

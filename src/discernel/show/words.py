@@ -59,7 +59,13 @@ def escaped(value: Any) -> Any:
 
 
 def candidate_label(
-    name: str, strength: float, by_folds: bool, quantiles: bool = False, logistic: bool = False
+    name: str,
+    strength: float,
+    by_folds: bool,
+    *,
+    quantiles: bool = False,
+    logistic: bool = False,
+    few_widths: bool = False,
 ) -> str:
     """Return the name of a candidate: how it weights kernels and scales columns.
 
@@ -75,6 +81,8 @@ def candidate_label(
         Whether the values of columns were replaced by normal quantiles.
     logistic : bool, default=False
         Whether it was compared with a kernel logistic regression in the mixture.
+    few_widths : bool, default=False
+        Whether each source has a kernel of three widths.
 
     Examples
     --------
@@ -90,8 +98,12 @@ def candidate_label(
     scaled = f"{scaled} by likelihood" if name == "likelihood" else scaled
     if not by_folds:
         return label
-    columns = ", columns as quantiles" if quantiles else ""
-    return f"{label}, {scaled}{columns}{', with logistic regression' if logistic else ''}"
+    options = {
+        "columns as quantiles": quantiles,
+        "three widths per source": few_widths,
+        "with logistic regression": logistic,
+    }
+    return ", ".join([label, scaled, *(text for text, is_so in options.items() if is_so)])
 
 
 def percent(value: float) -> str:

@@ -204,7 +204,9 @@ def _line(candidate: Sequence[Any], by_folds: bool) -> str:
     if by_folds and name == "weights":
         return "learned weights, best scaling"
     # Comparisons of earlier versions did not store whether columns were quantiles.
-    return candidate_label(name, strength if by_folds else 0.0, by_folds, any(candidate[6:]))
+    return candidate_label(
+        name, strength if by_folds else 0.0, by_folds, quantiles=any(candidate[6:])
+    )
 
 
 def _mean_numbers(candidates: Sequence[Sequence[Any]], by_folds: bool) -> tuple[float, float]:
