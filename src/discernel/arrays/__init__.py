@@ -51,6 +51,7 @@ from discernel.arrays.rows import (
     convert_rows,
     draw_rows,
     is_dask,
+    is_dense,
     is_frame,
     is_sparse,
     library_of,

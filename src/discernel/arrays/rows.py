@@ -27,6 +27,11 @@ def is_sparse(X: Any) -> bool:
     return hasattr(X, "tocsr")
 
 
+def is_dense(X: Any) -> bool:
+    """Whether X is a NumPy array, and not one of objects."""
+    return isinstance(X, np.ndarray) and X.dtype != object
+
+
 def is_frame(X: Any) -> bool:
     """Whether X is a dataframe."""
     # Ask the class: for a polars dataframe, the attribute takes time that grows with its columns.

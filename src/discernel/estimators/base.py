@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from functools import wraps
+from functools import partial, wraps
 from operator import attrgetter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
@@ -454,7 +454,7 @@ class BaseKernelEstimator(BaseEstimator):
 # ---- arrays of other libraries -----------------------------------------------------------------
 
 
-def like_input(method: Method) -> Method:
+def like_input(method: Method, *, chunks: bool = False) -> Method:
     """Decorate a method to return an array of the same library and device as its input.
 
     The method itself gets and returns NumPy arrays, or a tuple of them. Arrays of text are not
@@ -464,6 +464,9 @@ def like_input(method: Method) -> Method:
     ----------
     method : callable
         A method of an estimator that takes rows and options, and returns an array.
+    chunks : bool, default=False
+        Whether the method also takes rows that are not in memory. For a `Source` it returns an
+        iterator over the results of the chunks, for a Dask collection a lazy Dask array.
     """
 
     @wraps(method)
@@ -472,6 +475,8 @@ def like_input(method: Method) -> Method:
             check_is_fitted(self, "model_")  # raises NotFittedError
         if self.model_.device is None and type(X) is np.ndarray:
             return method(self, X, *given, **options)
+        if chunks and is_in_chunks(X):
+            return _map_chunks(converted, self, X, *given, **options)
         device = check_given(X)
         with device_errors(self.model_.device or device, **_when_predicting(self)):
             found = method(self, on_host(X), *given, **options)
@@ -488,35 +493,28 @@ def like_input(method: Method) -> Method:
     return cast(Method, converted)
 
 
-def by_chunks(method: Method) -> Method:
-    """Decorate a method of rows to also take rows that are not in memory.
+def _map_chunks(
+    method: Callable[..., Any], estimator: Any, X: Any, *given: Any, **opts: Any
+) -> Any:
+    """Return the results of a method for the chunks of X."""
+    fitted = estimator.for_prediction()  # later fits must not change lazy results
 
-    For a `Source` it returns an iterator over the results of the chunks, for a Dask collection a
-    lazy Dask array, and for other input an array as with `like_input`.
-    """
-    in_memory = like_input(method)
+    def work(chunk: Chunk) -> Any:
+        with errors_with_origin(chunk.place):
+            return method(fitted, chunk.X, *given, **opts)
 
-    @wraps(method)
-    def either(self: Any, X: Any, *given: Any, **options: Any) -> Any:
-        if type(X) is np.ndarray or not is_in_chunks(X):
-            return in_memory(self, X, *given, **options)
-        check_is_fitted(self, "model_")
-        fitted = self.for_prediction()  # later fits must not change lazy results
+    if not is_dask(X):
+        return X.map(work)
+    from discernel.rows.dask import map_lazily
 
-        def work(chunk: Chunk) -> Any:
-            with errors_with_origin(chunk.place):
-                return in_memory(fitted, chunk.X, *given, **options)
+    work.__name__ = method.__name__
+    rows = X._meta if is_frame(X) else np.empty((0, X.shape[1]))
+    fitted.model_.reader.check_columns(rows)
+    return map_lazily(work, X, *fitted._result_of(method.__name__))
 
-        if not is_dask(X):
-            return X.map(work)
-        from discernel.rows.dask import map_lazily
 
-        work.__name__ = method.__name__
-        rows = X._meta if is_frame(X) else np.empty((0, X.shape[1]))
-        fitted.model_.reader.check_columns(rows)
-        return map_lazily(work, X, *fitted._result_of(method.__name__))
-
-    return cast(Method, either)
+#: Decorate a method that also takes rows in chunks.
+by_chunks = partial(like_input, chunks=True)
 
 
 def score_any(score: Method) -> Method:

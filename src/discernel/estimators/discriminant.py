@@ -166,7 +166,7 @@ class BaseKernelDiscriminant(
         self
             Fitted.
         """
-        if isinstance(self.class_weight, str):
+        if is_word(self.class_weight, "balanced"):
             raise InvalidInputError(
                 f"class_weight={self.class_weight!r} depends on all rows, which partial_fit does "
                 "not know. Give a dictionary of class to number."

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import FloatArray, n_rows
+from discernel.arrays import FloatArray, is_dense, n_rows
 from discernel.bank import (
     Bank,
     BlendBank,
@@ -326,7 +326,7 @@ def _combine_by_target(
 
 def rows_vary(X: Any, kernels: list[Kernel], tables: bool) -> bool:
     """Return whether rows differ in a column that kernels use; True for rows of no numbers."""
-    if not isinstance(X, np.ndarray) or X.dtype == object or kernels[0].precomputed:
+    if not is_dense(X) or kernels[0].precomputed:
         return True
     varies = (X[0] != X).any(axis=0)  # also where cells are missing
     if tables:

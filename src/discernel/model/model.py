@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import Device, FloatArray, n_rows
+from discernel.arrays import Device, FloatArray, is_dense, n_rows
 from discernel.bank import CombinedFeatures, CombinedKernel, TargetKernels
 from discernel.kernels.evaluate import KernelSet
 from discernel.kernels.terms import PreparedRows
@@ -144,7 +144,7 @@ class Model:
             self.reader.check_columns(X)
             return np.empty((n_rows(X), 0))
         rows, few = self.reader.read(X), self._few
-        if few is not None and isinstance(rows, np.ndarray) and len(rows) <= few.most_rows:
+        if few is not None and is_dense(rows) and len(rows) <= few.most_rows:
             product = few.product(rows)
         else:
             product = self.kernel.product(rows, self.coef)
@@ -196,10 +196,8 @@ class _FewRows:
 
         None too if kernels are not made of pairwise matrices.
         """
-        if not isinstance(kernel.rows, np.ndarray) or kernel.rows.dtype == object:
+        if not is_dense(kernel.rows) or kernel.by_target:  # or no common sum of kernels
             return None
-        if kernel.by_target:
-            return None  # there is no common sum of kernels
         kernels = KernelSet(kernel.kernels)
         if not len(coef) or kernels.direct or not kernels.kernels:
             return None

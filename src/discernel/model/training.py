@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.validation import _check_y, _num_samples
 
-from discernel.arrays import FloatArray, is_frame, is_sparse, on_host
+from discernel.arrays import FloatArray, is_dense, is_frame, is_sparse, on_host
 from discernel.arrays.groups import Groups, make_groups
 from discernel.arrays.sample_weights import SampleWeights, check_sample_weight
 from discernel.bank import gram_stack
@@ -247,7 +247,7 @@ def _check(
         reader, X = replace(reader.with_columns(X), encoder=encoder), encoder.encode(X)
     else:
         reader, X = _convert(reader, X)
-    proposes, sources = tables and isinstance(X, np.ndarray), None
+    proposes, sources = tables and is_dense(X), None
     if are_sources(candidates):
         sources = _source_columns(candidates, frame, X, reader.encoder)
     if proposes:
@@ -277,7 +277,7 @@ def _source_columns(
     sources: Mapping[str, Any], frame: Any, X: Any, encoder: TableEncoder | None
 ) -> dict[str, NDArray[np.intp]]:
     """Return the columns of each source among the encoded ones, or raise a clear error."""
-    if not isinstance(X, np.ndarray):
+    if not is_dense(X):
         raise InvalidInputError(
             "Sources given by their columns must be dense. Got sparse rows. Convert them by "
             "X.toarray(), or give kernels, such as {'name': RBF().on(columns)}."

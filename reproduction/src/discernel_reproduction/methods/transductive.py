@@ -26,7 +26,7 @@ from discernel.compare.store import Result
 from discernel.compare.tasks import TrainTestSplit
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Kernel
-from discernel.papers.separability.spectrum import GramSpectrum, Labels, reweigh
+from discernel.papers.separability.spectrum import GramSpectrum, Labels, Reweighing, reweigh
 from discernel.papers.separability.spectrum_choice import SHARES
 from discernel_reproduction.baselines import ConformalKernelTransformer, KernelNeighborsClassifier
 from discernel_reproduction.baselines.conformal_factor import factor_design
@@ -250,7 +250,7 @@ def _learn_for_machines(problem: _Problem, method: str, alpha: float, seed: int)
                     best[name] = right, part, kernel, share
     labels = Labels.from_partial(problem.marked)
     return {
-        name: (reweigh(part, labels, method, alpha, 2.0, share).matrix, kernel)
+        name: (reweigh(part, labels, Reweighing(method, alpha), share).matrix, kernel)
         for name, (_, part, kernel, share) in best.items()
     }
 
@@ -266,7 +266,7 @@ def _reweighted_fold(
     train, test = fold
     marked = np.full(len(problem.X), -1)
     marked[train] = problem.codes[train]
-    mu = reweigh(part, Labels.from_partial(marked), method, alpha, 2.0, share).mu
+    mu = reweigh(part, Labels.from_partial(marked), Reweighing(method, alpha), share).mu
     inside, across = part.vectors[train] * mu, part.vectors[test] * mu
     return inside @ inside.T, across @ inside.T, train, test
 

@@ -27,6 +27,7 @@ from discernel.bank.grams import check_grams
 from discernel.exceptions import InvalidInputError, check_number, unknown_choice
 from discernel.kernels.columns import is_missing
 from discernel.papers.separability.criterion import (
+    ALPHA,
     Scatter,
     closed_form,
     critical_factor,
@@ -319,7 +320,7 @@ def reweigh_spectrum(
     >>> found.matrix.shape, len(found.mu), found.is_maximum
     ((178, 178), 10, True)
     """
-    check_rule(method, alpha, cap)
+    rule = Reweighing(method, alpha, cap).checked()
     check_number("share of the trace", share, positive=True, most=1.0)
     check_given(K, y)
     device = device_of(K)
@@ -332,28 +333,53 @@ def reweigh_spectrum(
         )
     with blas_threads(labels.n_samples):
         leading = GramSpectrum.of(grams[0]).leading(share)
-        found = reweigh(leading, labels, method, alpha, cap, share)
+        found = reweigh(leading, labels, rule, share)
     return found if device is None else replace(found, device=device)
 
 
+class Reweighing(NamedTuple):
+    """The method that computes new eigenvalues, with its options, as in `reweigh_spectrum`."""
+
+    method: str
+    alpha: float | str = ALPHA
+    cap: float = 2.0
+
+    def checked(self) -> Reweighing:
+        """Return the rule, or raise a clear error if it is invalid."""
+        if self.method not in get_args(Method):
+            known = list(get_args(Method))
+            raise unknown_choice("method of class separability", self.method, known)
+        critical_factor(self.alpha)
+        check_number("cap of class separability", self.cap, least=1.0)
+        return self
+
+    def weights(self, spectrum: GramSpectrum, scatter: Scatter, aligned: FloatArray) -> FloatArray:
+        """Return μ² of shape (..., n_vectors); ``aligned`` is that of spectral alignment."""
+        if self.method == "closed_form":
+            numbers = resolve_alpha(self.alpha, scatter)[..., None]
+            return closed_form(scatter, numbers, float(np.sqrt(spectrum.values).sum())) ** 2
+        if self.method == "dinkelbach":
+            # By eigenspaces, because a knapsack would fill one eigenvector after the other.
+            spaces = Scatter(*(numbers[..., spectrum.starts] for numbers in scatter))
+            seen = np.add.reduceat(spectrum.values, spectrum.starts) * is_visible(spaces)
+            found, _ = dinkelbach(spaces, self.cap * seen, seen.sum(axis=-1, keepdims=True))
+            return spectrum.spread(found)
+        return aligned * quotient(spectrum.values.sum(), aligned.sum(axis=-1, keepdims=True))
+
+
 def reweigh(
-    spectrum: GramSpectrum,
-    labels: Labels,
-    method: str,
-    alpha: float | str,
-    cap: float,
-    share: float,
+    spectrum: GramSpectrum, labels: Labels, rule: Reweighing, share: float
 ) -> ReweighedSpectrum:
     """Return new eigenvalues for the leading part of a spectrum."""
     values, vectors, _ = spectrum
-    known = vectors[labels.rows]
+    known, method = vectors[labels.rows], rule.method
     scatter = Scatter(*map(spectrum.pooled, vector_scatter(known, labels.target)))
     if (scatter.between + scatter.within).max() <= _CONSTANT * np.mean(known**2, axis=0).max():
         raise InvalidInputError(
             "The kernel must vary over the labelled rows. It is constant on all "
             f"{len(labels.rows)} of them. Use a smaller width or other columns."
         )
-    number = float(resolve_alpha(alpha, scatter)) if method == "closed_form" else None
+    number = float(resolve_alpha(rule.alpha, scatter)) if method == "closed_form" else None
     maximal = is_maximum(scatter, number) if number is not None else None
     if method == "plain":
         mu = np.sqrt(values)
@@ -364,32 +390,11 @@ def reweigh(
         # ±1 for two classes, as published, and the class scores for more.
         columns = (target.signs * roots)[:, None] if target.n_classes == 2 else target.scores
         aligned = spectrum.pooled(spectral_alignment(roots[:, None] * known, columns))
-        mu = np.sqrt(spectral_weights(method, spectrum, scatter, aligned, alpha, cap))
+        mu = np.sqrt(rule.weights(spectrum, scatter, aligned))
     if method == "dinkelbach":
         maximal = True
     counted = None if labels.weights is None else labels.weights.values
     return ReweighedSpectrum(vectors, values, mu, scatter, method, share, number, maximal, counted)
-
-
-def spectral_weights(
-    method: str,
-    spectrum: GramSpectrum,
-    scatter: Scatter,
-    aligned: FloatArray,
-    alpha: float | str,
-    cap: float,
-) -> FloatArray:
-    """Return μ² of shape (..., n_vectors); ``aligned`` are the weights of spectral alignment."""
-    if method == "closed_form":
-        numbers = resolve_alpha(alpha, scatter)[..., None]
-        return closed_form(scatter, numbers, float(np.sqrt(spectrum.values).sum())) ** 2
-    if method == "dinkelbach":
-        # By eigenspaces, because a knapsack would fill one eigenvector after the other.
-        spaces = Scatter(*(numbers[..., spectrum.starts] for numbers in scatter))
-        seen = np.add.reduceat(spectrum.values, spectrum.starts) * is_visible(spaces)
-        found, _ = dinkelbach(spaces, cap * seen, seen.sum(axis=-1, keepdims=True))
-        return spectrum.spread(found)
-    return aligned * quotient(spectrum.values.sum(), aligned.sum(axis=-1, keepdims=True))
 
 
 def left_out_alignment(known: FloatArray, target: ClassTarget, between: FloatArray) -> FloatArray:
@@ -398,14 +403,3 @@ def left_out_alignment(known: FloatArray, target: ClassTarget, between: FloatArr
         return between  # for class scores, the weights are proportional to f
     signed = (target.signs * target.row_weights.values)[:, None] * known
     return np.asarray((signed.sum(axis=0) - signed) ** 2)
-
-
-# ---- checks ----------------------------------------------------------------------------------
-
-
-def check_rule(method: Any, alpha: Any, cap: Any) -> None:
-    """Raise a clear error if the method or its options are invalid."""
-    if method not in get_args(Method):
-        raise unknown_choice("method of class separability", method, list(get_args(Method)))
-    critical_factor(alpha)
-    check_number("cap of class separability", cap, least=1.0)

@@ -16,10 +16,9 @@ from discernel.papers.separability.spectrum import (
     Labels,
     Method,
     ReweighedSpectrum,
-    check_rule,
+    Reweighing,
     left_out_alignment,
     reweigh,
-    spectral_weights,
 )
 from discernel.targets import ClassTarget
 
@@ -139,17 +138,15 @@ def choose_reweighing(
     It takes one eigendecomposition for each kernel, and two products of n_labelled² · n_vectors for
     each trial.
     """
-    check_rule(method, ALPHA if alpha == "auto" else alpha, cap)
+    rules = [Reweighing(method, ALPHA if alpha == "auto" else alpha, cap).checked()]
+    if method == "closed_form" and alpha == "auto":
+        rules = [Reweighing(method, each, cap) for each in ALPHAS]
     shares = SHARES
     if share != "auto":
         shares = (check_number("share of the trace", share, positive=True, most=1.0),)
-    alphas: Sequence[float | str | None] = (None,)
-    if method == "closed_form":
-        alphas = ALPHAS if alpha == "auto" else (alpha,)
-    if len(grams) == len(shares) == len(alphas) == 1:
+    if len(grams) == len(shares) == len(rules) == 1:
         leading = GramSpectrum.of(grams[0], labels.weights).leading(shares[0])
-        found = reweigh(leading, labels, method, alphas[0] or ALPHA, cap, shares[0])
-        return Choice(found, 0, ())
+        return Choice(reweigh(leading, labels, rules[0], shares[0]), 0, ())
 
     spectra = [GramSpectrum.of(K, labels.weights) for K in grams]
     trials = []
@@ -157,7 +154,7 @@ def choose_reweighing(
         # Several shares may keep the same eigenvectors.
         parts = {len(part.values): (part, s) for s in shares for part in [spectrum.leading(s)]}
         for part, size in parts.values():
-            trials += _try(position, part, size, labels, method, alphas, cap, n_neighbors)
+            trials += _try(position, part, size, labels, rules, n_neighbors)
     best = max(trials, key=lambda trial: trial.rank)
     if include_plain:
         plain = [_try_plain(i, K, labels, n_neighbors) for i, K in enumerate(grams)]
@@ -165,7 +162,7 @@ def choose_reweighing(
         best_plain = max(plain, key=lambda trial: trial.rank)
         best = best if _is_clearly_better(best, best_plain) else best_plain
     part = spectra[best.kernel].leading(best.share)
-    found = reweigh(part, labels, best.method, best.alpha or ALPHA, cap, best.share)
+    found = reweigh(part, labels, Reweighing(best.method, best.alpha or ALPHA, cap), best.share)
     others = (trial for trial in trials if trial is not best)
     return Choice(found, best.kernel, (best, *others))
 
@@ -175,21 +172,21 @@ def _try(
     spectrum: GramSpectrum,
     share: float,
     labels: Labels,
-    method: str,
-    alphas: Sequence[float | str | None],
-    cap: float,
+    rules: Sequence[Reweighing],
     n_neighbors: int,
 ) -> list[Trial]:
-    """Return a trial for every α on the leading part of one spectrum."""
+    """Return a trial for every rule on the leading part of one spectrum."""
     target = labels.target
     known = spectrum.vectors[labels.rows]
     scatter = Scatter(*map(spectrum.pooled, left_out_scatter(known, target)))
     aligned = spectrum.pooled(left_out_alignment(known, target, scatter.between))
     trials = []
-    for alpha in alphas:
-        weights = spectral_weights(method, spectrum, scatter, aligned, alpha or ALPHA, cap)
+    for rule in rules:
+        weights = rule.weights(spectrum, scatter, aligned)
         hits, margin = _leave_one_out(_left_out_distances(known, weights), target, n_neighbors)
-        trials.append(Trial(kernel, method, share, alpha, hits, margin, target.row_weights.values))
+        alpha = rule.alpha if rule.method == "closed_form" else None
+        counts = target.row_weights.values
+        trials.append(Trial(kernel, rule.method, share, alpha, hits, margin, counts))
     return trials
 
 
