@@ -175,8 +175,17 @@ def test_without_a_fold_columns_as_they_are_stay_a_choice(monkeypatch):
 
     monkeypatch.setattr(propose, "choose_sample", doubtful)
     proposal = propose_kernels(X, spreads, target)
-    assert [each.quantiles for each in proposal.without] == [False, True, True, True, True]
-    own, metric = proposal.without[0], proposal.metric_without(0, X, target, np.arange(120))
+    assert [each.quantiles for each in proposal.selection.without] == [
+        False,
+        True,
+        True,
+        True,
+        True,
+    ]
+    own, metric = (
+        proposal.selection.without[0],
+        proposal.metric_without(0, X, target, np.arange(120)),
+    )
     assert own.strength == 0
     kernels = proposal.kernels_of(own, metric, X)
     positions = proposal.sample.positions

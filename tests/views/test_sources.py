@@ -87,8 +87,14 @@ def test_without_a_fold_few_widths_stay_a_choice(monkeypatch):
 
     monkeypatch.setattr("discernel.learn.stages.propose_kernels", keep)
     clf = MultipleKernelDiscriminant(columns).fit(X, y)
-    assert [one.few_widths for one in made[0].without] == [True, False, False, False, False]
-    own = made[0].kernels_of(made[0].without[0], made[0].metric, X)
+    assert [one.few_widths for one in made[0].selection.without] == [
+        True,
+        False,
+        False,
+        False,
+        False,
+    ]
+    own = made[0].kernels_of(made[0].selection.without[0], made[0].metric, X)
     assert str(own[0]) != str(made[0].kernels[0])
     # The fold is predicted with kernels that are too wide.
     monkeypatch.undo()

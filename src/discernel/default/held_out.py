@@ -122,7 +122,7 @@ class Relearner:
             return self._relearned(self.bank, outside)
         metric = proposal.metric_without(fold, self.X, self.target, outside)
         chosen = proposal.chosen
-        own = proposal.without[fold] if proposal.is_whole else chosen
+        own = proposal.selection.without[fold] if proposal.is_whole else chosen
 
         def bank_with(one: Candidate) -> Bank:
             return self.bank_of(proposal.kernels_of(one, metric, self.X))

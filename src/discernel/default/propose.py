@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from discernel.arrays import Device, FloatArray, draw_rows, one_blas_thread, typical_row
 from discernel.bank import Bank
 from discernel.criteria import KernelLeastSquares
-from discernel.default.choose import choose
+from discernel.default.choose import Selection, choose
 from discernel.default.comparison import FoldComparison
 from discernel.default.cross_fit import each
 from discernel.default.logits import LogitSearch
@@ -63,10 +63,8 @@ class Proposal:
     ----------
     kernels : list of Kernel
         The kernels of the menu, resolved.
-    candidates : list of Candidate
-        All that was compared, the chosen one first.
-    without : list of Candidate
-        What would have been chosen without each fold.
+    selection : Selection
+        All that was compared, and what would have been chosen without each fold.
     sample : Sample
         The rows it was compared on.
     metric : Metric
@@ -84,13 +82,10 @@ class Proposal:
         Whether the sample has all training rows.
     learn_metric : callable
         From a sample and the positions of some of its rows to a metric of the chosen kind.
-    logit_regularization : float or None
-        λ of kernel logistic regressions of the folds; None without any.
     """
 
     kernels: list[Kernel]
-    candidates: list[Candidate]
-    without: list[Candidate]
+    selection: Selection
     sample: Sample
     metric: Metric
     fold_metrics: list[Metric]
@@ -99,12 +94,11 @@ class Proposal:
     dependent: Positions
     is_whole: bool
     learn_metric: Callable[[Job], Metric]
-    logit_regularization: float | None
 
     @property
     def chosen(self) -> Candidate:
         """The candidate that won."""
-        return self.candidates[0]
+        return self.selection.candidates[0]
 
     def independent(self, rows: Positions) -> Positions:
         """Return which of some training rows had no part in the metric; none if they are few.
@@ -122,7 +116,7 @@ class Proposal:
         More rows want less of it: of 18 data sets, those with two to three times the rows of the
         sample wanted a half to a tenth of its λ.
         """
-        lam = self.logit_regularization
+        lam = self.selection.logit_regularization
         return None if lam is None else lam * len(self.sample.rows) / n_rows
 
     def kernels_of(self, one: Candidate, metric: Metric, X: FloatArray) -> list[Kernel]:
@@ -173,11 +167,11 @@ class Proposal:
             objective=chosen.error,
             gap=None,
             status=Status.NO_CERTIFICATE,
-            n_iter=len(self.candidates),
+            n_iter=len(self.selection.candidates),
             criterion=request.criterion.name,
             solver="crossfit",
             history=[progress],
-            considered=tuple(self.candidates),
+            considered=tuple(self.selection.candidates),
             regularization_at_limit=None if given is not None else find_limit(lam, _LIMITS),
             names=tuple(bank.names),
         )
@@ -270,8 +264,7 @@ def propose_kernels(
     scales = metric.of_strength(strength)
     return Proposal(
         kernels=scaled_kernels(scales, spreads, wider.rows, sample.menu, curves),
-        candidates=choice.candidates,
-        without=choice.without,
+        selection=choice,
         sample=sample,
         metric=metric,
         fold_metrics=fold_metrics,
@@ -280,7 +273,6 @@ def propose_kernels(
         dependent=_dependent(target, known if strength > 0 else known[:0]),
         is_whole=is_whole,
         learn_metric=partial(learn, None),
-        logit_regularization=choice.logit_regularization,
     )
 
 

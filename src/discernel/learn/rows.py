@@ -159,7 +159,6 @@ class Learning:
             return None
         if must_stop_learning():
             return None
-        known = None if self.proposal is None else self.proposal.logit_regularization
         known = None if self.proposal is None else self.proposal.logit_start(self.target.n_samples)
         return LogitSearch(self.target, self.facts.learned.regularization, known)
 
