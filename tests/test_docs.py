@@ -8,6 +8,7 @@ import pkgutil
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from numpydoc.validate import validate
 
@@ -319,6 +320,15 @@ def test_figures_on_an_earlier_default_are_those_of_the_record():
         f"A fit takes {found['cost_ratio']:.1f} times as long",
     ):
         assert words in page
+    excess = {
+        entry["task"]: entry["claimed"]["accuracy"] - entry["accuracy"][1]
+        for entry in found["tasks"]
+    }
+    wrong = {task: points for task, points in excess.items() if abs(points) > 1.5}
+    listed = ", ".join(f"{task} {points:+.1f}" for task, points in wrong.items())
+    assert f"on {len(excess) - len(wrong)} of {len(excess)} tasks ({listed})" in page
+    covered = 100 * np.mean([entry["claimed"]["coverage"] for entry in found["tasks"]])
+    assert f"In {covered:.1f} % of the splits the 95 % interval contains it" in page
     assert found["log_loss_ratio"] < 0.93
     assert {entry["splits"] for entry in found["tasks"]} == {20}
     assert len(found["tasks"]) == 34
