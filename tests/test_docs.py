@@ -334,6 +334,26 @@ def test_figures_on_an_earlier_default_are_those_of_the_record():
     assert len(found["tasks"]) == 34
 
 
+def test_figures_of_sources_are_those_of_the_record():
+    page = (ROOT / "docs" / "sources.md").read_text(encoding="utf-8")
+    for task, methods in results("sources").items():
+        alone = [name for name in methods if name.startswith("only ")]
+        best = max(alone, key=lambda name: np.mean(methods[name]["accuracy"]))
+        cells = [
+            f"{np.mean(methods[name]['accuracy']):.1f} ({np.mean(methods[name]['log_loss']):.3f})"
+            for name in ("sources", "average", "rkda", best, "one table")
+        ]
+        assert f"| {task} | {' | '.join(cells)} |" in page
+    noise = {
+        name: [np.mean(found[name]["noise"]) for found in results("sources").values()][-2:]
+        for name in ("sources", "average", "rkda")
+    }
+    ours, average, rkda = noise.values()
+    assert f"have {ours[0]:.1f} and {ours[1]:.1f} % of the weight" in page
+    assert f"average {average[0]:.0f} and {average[1]:.0f} %" in page
+    assert f"`rkda` {rkda[0]:.0f} and {rkda[1]:.0f} %" in page
+
+
 def test_figures_of_importances_are_those_of_the_record():
     found = results("importances")
     many, few = found["means"]["tables"], found["means"]["few_held_out"]
