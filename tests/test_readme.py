@@ -216,6 +216,20 @@ def default_against_peers(measure="accuracy"):
     return f"{len(found['tasks'])} tasks", f"discernel {ours}; {others}"
 
 
+def sources():
+    found, parts = record("sources"), []
+    names = {"sources": "discernel", "average": "plain average", "one table": "one table"}
+    for method, name in names.items():
+        loss, accuracy = (
+            sum(sum(one[method][key]) / len(one[method][key]) for one in found["results"].values())
+            / len(found["results"])
+            for key in ("log_loss", "accuracy")
+        )
+        parts.append(f"{name} {loss:.3f} ({accuracy:.1f} %)")
+    assert len(found["results"]) == 7
+    return f"{found['settings']['splits']} splits of seven data sets", "; ".join(parts)
+
+
 def cost_in_factorisations():
     (entry,) = (
         entry
@@ -263,6 +277,7 @@ MEASURED = (
     ("default_against_baselines", "Log-loss", partial(default_against_baselines, "log-loss")),
     ("default_against_peers", "Accuracy", default_against_peers),
     ("default_against_peers", "Log-loss", partial(default_against_peers, "log-loss")),
+    ("sources", "Log-loss", sources),
     ("cost_in_factorisations", "Time", cost_in_factorisations),
     ("speed", "Time", speed),
     ("newton_against_sdp", "Time", newton_against_sdp),
