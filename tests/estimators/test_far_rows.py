@@ -65,7 +65,8 @@ def test_the_origin_of_the_columns_does_not_matter(name, classifier):
     expected = clone(classifier).fit(X, y).predict_proba(new)
     for offset in (1e3, 1e6):
         found = clone(classifier).fit(X + offset, y).predict_proba(new + offset)
-        np.testing.assert_allclose(found, expected, atol=1e-6)
+        # Rough logistic regressions of the folds decide how much each link of the default counts.
+        np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["iris", "wine", "digits"])
