@@ -269,15 +269,26 @@ def test_threads_are_no_more_than_the_environment_allows(monkeypatch, said, foun
     assert n_cores() == found
 
 
+class Names(set):
+    """Names of threads, and how many of them are waited for, but no longer than five seconds."""
+
+    awaited = 1
+
+    def wait(self):
+        end = time.monotonic() + 5.0
+        while len(self) < self.awaited and time.monotonic() < end:
+            time.sleep(1e-3)
+
+
 @dataclass(frozen=True)
 class Watched(Kernel):
     """x·z, which keeps the names of the threads that compute it."""
 
-    names: set = field(hash=False, compare=False)
+    names: Names = field(hash=False, compare=False)
 
     def __call__(self, X, Z=None):
         self.names.add(threading.current_thread().name)
-        time.sleep(5e-3)  # other threads get their turn
+        self.names.wait()
         return X @ (X if Z is None else Z).T
 
 
@@ -289,12 +300,14 @@ def four_cores(monkeypatch):
 
 def test_threads_are_not_multiplied(four_cores):
     """Banks made outside, or inside, of threads start no others there."""
-    X, V, names = np.random.default_rng(0).standard_normal((80, 2)), np.ones((80, 1)), set()
+    X, V, names = np.random.default_rng(0).standard_normal((80, 2)), np.ones((80, 1)), Names()
     outside = TiledBank([Watched(names)], X, cache_bytes=2**16)
     names.clear()
+    names.awaited = 4
     expected, parts = outside.products(V), [[], []]
-    assert 2 <= len(names) <= 4  # on a busy machine one may come too late for a tile
+    assert len(names) == 4
     names.clear()
+    names.awaited = 2
 
     def work(_, found):
         assert n_cores() == 1

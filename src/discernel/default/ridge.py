@@ -12,8 +12,8 @@ from discernel.arrays.groups import Groups
 from discernel.bank.system import matrix_blocks
 from discernel.programs.loo import ErrorPoint
 
-#: Rounding errors of a combined kernel, in units of the precision and of its trace: no more were
-#: seen with ten rows.
+#: What is added to a combined kernel for its rounding errors, in units of the precision and of its
+#: trace. With 1, one of 60 kernels of ten rows was still not definite, with 8 none.
 _ROUNDING = 8.0
 
 

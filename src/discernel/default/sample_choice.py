@@ -67,8 +67,7 @@ def choose_sample(
         for each, found in zip((first, rival), metrics, strict=True):
             each.try_strengths(found)
     if not is_better():
-        none_without: list[Candidate | None] = [None] * n_folds
-        return SampleChoice(first, metrics[0], rival.ranking()[0].candidate, none_without)
+        return SampleChoice(first, metrics[0], rival.ranking()[0].candidate, [None] * n_folds)
     # Without a fold, the first sample comes without a metric: only metrics of the chosen one are
     # kept.
     without = [
