@@ -163,6 +163,29 @@ def test_a_search_starts_from_a_known_regularization_or_takes_it():
     np.testing.assert_allclose(near.loss, whole.loss, rtol=1e-2)
 
 
+@pytest.mark.parametrize("few", [600, 100])
+def test_the_search_of_the_model_starts_from_the_regularization_of_the_candidates(few, monkeypatch):
+    """Less of it, as more rows than those of the sample."""
+    monkeypatch.setattr(propose, "_FEW", few)
+    made, started = [], []
+
+    def keep(*given, **options):
+        made.append(propose.propose_kernels(*given, **options))
+        return made[0]
+
+    class Started(LogitSearch):
+        def __init__(self, target, regularization, known=None):
+            started.append(known)
+            super().__init__(target, regularization, known)
+
+    monkeypatch.setattr("discernel.learn.stages.propose_kernels", keep)
+    monkeypatch.setattr("discernel.learn.rows.LogitSearch", Started)
+    MultipleKernelDiscriminant().fit(*rules(200))
+    n_sample, lam = len(made[0].sample.rows), made[0].selection.logit_regularization
+    assert n_sample == min(few, 200)
+    assert started == [pytest.approx(lam * n_sample / 200)]
+
+
 def test_logits_of_a_fold_do_not_know_its_labels():
     X, y = rules(120)
     sample = sample_of(X, y)
