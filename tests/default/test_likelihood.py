@@ -197,7 +197,6 @@ def test_in_noise_it_is_tried_on_one_fold_only(kind, monkeypatch):
 
 def test_few_rows_are_enough_to_try_it(monkeypatch):
     monkeypatch.setattr(module, "_MOST_TO_TRY", 100)
-    monkeypatch.setattr(sampling, "MOST_BY_LIKELIHOOD", 150)
     n_learned = []
 
     def spy(X, *given, **options):
@@ -206,9 +205,12 @@ def test_few_rows_are_enough_to_try_it(monkeypatch):
 
     monkeypatch.setattr(sampling, "learn_likelihood_metric", spy)
     X, y = xor(300, 40)
-    choose(*compared_of(X, ClassTarget.from_labels(y)), pull=5.0)
-    assert n_learned[0] == (100, np.float32)
-    assert len(n_learned) == 6
+    target = ClassTarget.from_labels(y)
+    choose(*compared_of(X, target), pull=5.0)
+    assert n_learned == [(100, np.float32), *[(240, np.float64)] * 5]
+    n_learned.clear()  # they serve the choice alone
+    choose(*compared_of(X, target), pull=5.0, is_whole=False)
+    assert n_learned == [(100, np.float32)] * 5
 
 
 def test_without_time_it_is_not_tried(monkeypatch):

@@ -26,7 +26,7 @@ from discernel.targets import ClassTarget
 
 #: The name of equal weights with a metric by likelihood.
 _BY_LIKELIHOOD = "likelihood"
-#: Rows for the fold that decides whether a metric by likelihood is tried on the others.
+#: Rows to learn a metric by likelihood from, to see whether it is any good.
 _MOST_TO_TRY = 300
 #: Kernel logistic regressions must have less than this share of the log-loss before candidates are
 #: compared by them, which takes time: where they had more, the choice hardly changed.
@@ -87,7 +87,7 @@ def choose(
     if logistic:
         compared, logit_regularization = _with_logits(compared, metrics)
     sample, tried, ranking = compared.sample, compared.tried, compared.ranking()
-    found = _try_likelihood(compared, ranking[0], groups)
+    found = _try_likelihood(compared, ranking[0], groups, is_whole)
     by_likelihood = None
     if found is not None:
         fit, by_folds = found
@@ -215,13 +215,13 @@ def _learn_weights(
 
 
 def _try_likelihood(
-    compared: FoldComparison, best: Scored, groups: Positions | None
+    compared: FoldComparison, best: Scored, groups: Positions | None, is_whole: bool
 ) -> tuple[CrossFit, list[Metric]] | None:
     """Return fits with a metric by likelihood for each fold, and the metrics.
 
-    None if on the first fold they are not clearly better than the best so far, learned on few rows
-    and on more, if there is no time, if there are several sources, or no two columns or classes to
-    tell apart there.
+    None if on the first fold they are not clearly better than the best so far, if there is no time,
+    if there are several sources, or no two columns or classes to tell apart there. Only metrics of
+    a sample of all rows are learned from more than a few: they predict the rows once more.
     """
     sample, device = compared.sample, compared.device
     rows = np.flatnonzero(sample.folds == 0)
@@ -234,6 +234,8 @@ def _try_likelihood(
     losses, _ = row_losses(best.predicted[rows], truth, target)
     outside = [rows for rows, _ in sample.divisions()]
     learn = partial(sample.likelihood_metric, groups=groups, device=device)
+    # What serves the choice alone is learned from few rows, and may be in single precision.
+    learn_from_few = partial(learn, most=_MOST_TO_TRY, dtype=np.float32)
 
     def scored(metrics: list[Metric]) -> tuple[CrossFit, Scored]:
         fit = compared.fit(metrics, 1.0)
@@ -243,14 +245,13 @@ def _try_likelihood(
         found, shares = scored([first])[1].losses, target.row_weights.shares
         return clearly_better(found, losses, shares, target.groups)
 
-    # What is not kept may be in single precision.
-    is_part = len(outside[0]) > _MOST_TO_TRY
-    if is_part and not is_better(learn(outside[0], most=_MOST_TO_TRY, dtype=np.float32)):
-        return None
-    first = learn(outside[0])
-    if must_stop_learning() or not is_better(first):
-        return None
-    metrics = [first, *each(learn, outside[1:], device)]
+    of_folds = learn if is_whole else learn_from_few
+    is_dear = is_whole and len(outside[0]) > _MOST_TO_TRY
+    for of_first in [learn_from_few, learn] if is_dear else [of_folds]:
+        first = of_first(outside[0])
+        if must_stop_learning() or not is_better(first):
+            return None
+    metrics = [first, *each(of_folds, outside[1:], device)]
     if must_stop_learning():
         return None  # they may have been cut short
     return scored(metrics)[0], metrics
