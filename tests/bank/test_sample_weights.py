@@ -145,6 +145,7 @@ def test_projected_columns_are_orthogonal_to_the_roots():
             [1e200, 1.0, 1e-300],
             "ratio.*Got 1e\\+200 and 1e-300. Set the smallest weights to 0",
         ),
+        ([1.0, 1e15, 2.0], "all rows but one .*Got 1e\\+15 for one row and 3 for all others"),
     ],
 )
 def test_bad_weights_are_refused(given, words):

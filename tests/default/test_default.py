@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.datasets import load_wine
 from sklearn.metrics import log_loss
 
 import discernel
@@ -139,6 +140,20 @@ def test_rows_of_weight_0_are_absent():
     found = MultipleKernelDiscriminant().fit(X, y, sample_weight=weights)
     expected = MultipleKernelDiscriminant().fit(X[:100], y[:100])
     np.testing.assert_array_equal(found.predict_proba(X[:100]), expected.predict_proba(X[:100]))
+
+
+@pytest.mark.parametrize("largest", [1e5, 1e7, 1e12])
+def test_one_row_may_have_almost_all_of_the_weight(largest):
+    """Rounding errors of comparisons in single precision would then be in proportion to it."""
+    X, y = load_wine(return_X_y=True)
+    rows = np.random.RandomState(0).permutation(len(y))[:120]
+    X, y, weights = X[rows], y[rows], np.ones(120)
+    weights[5] = largest
+    clf = MultipleKernelDiscriminant().fit(X, y, sample_weight=weights)
+    assert np.isfinite(clf.predict_proba(X)).all()
+    assert clf.predict(X[5:6]) == y[5]
+    reg = MultipleKernelRidge().fit(X, y.astype(float), sample_weight=weights)
+    assert reg.predict(X[5:6]) == pytest.approx(y[5], abs=1e-3)
 
 
 # ---- refits and parameters -------------------------------------------------------------------

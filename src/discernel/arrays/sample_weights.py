@@ -23,6 +23,8 @@ from discernel.exceptions import InvalidInputError
 #: Weights below this share of the largest are set to 0: they have no effect in double precision,
 #: and results are divided by their square roots.
 _LEAST = 1e-30
+#: The least weight of all rows but one, relative to that of the one.
+_LEAST_OTHERS = 1e-11
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +44,7 @@ class SampleWeights:
         """Scale positive numbers to weights of mean 1; return None if all are equal."""
         if (given == given[0]).all():
             return None
-        _check_ratio(given)
+        _check_range(given)
         scaled = given / given.max()  # so that no sum overflows
         return cls(scaled / scaled.mean())
 
@@ -169,15 +171,24 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> FloatArray:
             "Sample weights must contain at least one non-zero number. Got 0 for all "
             f"{n_samples} rows. Leave sample_weight out for equal weights."
         )
-    _check_ratio(weights[weights > 0])
+    _check_range(weights[weights > 0])
     return np.where(weights < _LEAST * weights.max(), 0.0, weights)
 
 
-def _check_ratio(weights: FloatArray) -> None:
-    """Raise an error if the ratio of positive weights underflows."""
+def _check_range(weights: FloatArray) -> None:
+    """Raise an error if the ratio of positive weights underflows, or one row has all weight."""
     largest, smallest = weights.max(), weights.min()
     if smallest / largest == 0:
         raise InvalidInputError(
             "Positive weights, of rows and classes together, must have a ratio of at most about "
             f"1e300. Got {largest:.3g} and {smallest:.3g}. Set the smallest weights to 0."
+        )
+    others = np.delete(weights, weights.argmax()) / largest
+    share = others[others >= _LEAST].sum()
+    if 0 < share < _LEAST_OTHERS:
+        raise InvalidInputError(
+            "The weights of all rows but one must be at least "
+            f"{_LEAST_OTHERS:g} of the largest weight together: a kernel centred with them would "
+            f"be rounding errors. Got {largest:.3g} for one row and {share * largest:.3g} "
+            "for all others. Reduce the largest weight."
         )

@@ -11,6 +11,7 @@ import numpy as np
 from discernel.arrays import Buffers, Device, FloatArray
 from discernel.default.cross_fit import CLEARLY, CrossFit, Scored, clearly_better
 from discernel.default.metric import Metric
+from discernel.default.ridge import enough_precision
 from discernel.default.sample import Sample
 from discernel.programs.lambdas import lambda_grid
 from discernel.programs.simplex import uniform
@@ -60,14 +61,15 @@ class FoldComparison:
     ) -> CrossFit:
         """Return fits to the folds with metrics of a strength; fits before lose their memory.
 
-        In single precision, unless final: some λ that users give are too small for it.
+        In single precision if that is enough, unless final: some λ that users give are too small
+        for it.
         """
         is_double = is_final or self.regularization is not None
         return CrossFit(
             self.sample,
             metrics,
             strength,
-            dtype=np.float64 if is_double else np.float32,
+            dtype=np.float64 if is_double else enough_precision(self.sample.weights.values),
             buffers=self.buffers,
             device=self.device,
         )

@@ -15,7 +15,7 @@ import numpy as np
 from discernel.arrays import Device, FloatArray, as_host, draw_rows, typical_row
 from discernel.arrays.groups import Groups
 from discernel.default.menu import MEDIAN_ROWS, stack_on_device
-from discernel.default.ridge import Ridge
+from discernel.default.ridge import Ridge, enough_precision
 from discernel.kernels import RBF
 from discernel.kernels.distance import median_distance
 from discernel.programs.lambdas import Rule, lambda_grid, search_lambda
@@ -92,8 +92,9 @@ def learn_metric(
 
     Notes
     -----
-    In single precision. The first round has all scales 1. A round takes one matrix of n_rows², one
-    or some factorisations and n_outputs · n_rows² · n_columns multiplications.
+    In single precision where that is enough. The first round has all scales 1. A round takes one
+    matrix of n_rows², one or some factorisations and n_outputs · n_rows² · n_columns
+    multiplications.
     """
     X, scores = np.asarray(X, dtype=np.float32), np.asarray(scores, dtype=np.float64)
     scales, regularization = np.ones(X.shape[1]), None
@@ -137,7 +138,7 @@ def _squared_gradient(
     gamma = median_distance(draw_rows(rows, MEDIAN_ROWS)) ** -2
     kernel = RBF(gamma=gamma)
     if device is None:
-        stack = kernel(rows).astype(np.float32)[None, :, :]
+        stack = kernel(rows).astype(enough_precision(weights))[None, :, :]
     else:
         stack = stack_on_device([kernel], rows, len(rows), device)
     ridge = Ridge(stack, scores, weights, device)

@@ -15,6 +15,18 @@ from discernel.programs.loo import ErrorPoint
 #: What is added to a combined kernel for its rounding errors, in units of the precision and of its
 #: trace. With 1, one of 60 kernels of ten rows was still not definite, with 8 none.
 _ROUNDING = 8.0
+#: The largest share of all weight that a row may have in single precision.
+_MOST_WEIGHT = 0.5
+
+
+def enough_precision(weights: FloatArray) -> type[np.floating[Any]]:
+    """Return the precision for comparisons of fits to weighted rows: mostly single precision.
+
+    Double where one row has most of the weight: rounding errors in proportion to it would be larger
+    than what is left of the kernel once that is centred.
+    """
+    is_uneven = float(weights.max()) > _MOST_WEIGHT * float(weights.sum())
+    return np.float64 if is_uneven else np.float32
 
 
 class Ridge:
@@ -87,13 +99,16 @@ class Ridge:
         """Return `combined` in double precision on the host, as rows that are fitted and held out.
 
         The first has the roots of ω on both sides, and rounding errors of its precision added to
-        the diagonal: without them, it would not be positive semidefinite.
+        the diagonal: without them, it would not be positive semidefinite. They are those of the
+        matrix before it is centred, which is much larger if one row has most of the weight.
         """
         made, n = np.asarray(as_host(self.combined(weights))), self._n
         combined = made.astype(np.float64)
         combined[:n] *= as_host(self._root)
         square = combined[:n]
-        square.flat[:: n + 1] += _ROUNDING * np.finfo(made.dtype).eps * np.trace(square)
+        uncentred = as_host(self._flat[:, : n * n : n + 1]) @ as_host(self._root)[:, 0] ** 2
+        error = np.finfo(made.dtype).eps * float((self._units * weights) @ uncentred)
+        square.flat[:: n + 1] += _ROUNDING * error
         return square, combined[n:]
 
     def coef(self, combined: Any, regularization: float) -> Any:
