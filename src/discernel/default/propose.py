@@ -416,12 +416,11 @@ def _best_regularization(
     """Return the λ near that of a candidate with the least leave-one-out loss of some rows."""
     system, part = bank.systems(kept_weights(chosen.weights, bank)), target.subset(counted)
     truth, shares = target.truth, part.row_weights.shares
-    known = target.sample_weights, target.groups
     lambdas: list[float] = [max(factor * chosen.regularization, _LEAST) for factor in _FACTORS]
 
     def loss(regularization: float) -> float:
         ridge = np.full(bank.n_samples, regularization)
-        fit = KernelLeastSquares(system(ridge), ridge, target.scores, *known)
+        fit = KernelLeastSquares.of(system(ridge), ridge, target)
         found, _ = row_losses(fit.leave_one_out[counted], truth[counted], part)
         return float(shares @ found)
 

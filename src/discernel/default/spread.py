@@ -141,7 +141,6 @@ def _fits(
 
     def fit(regularization: float) -> KernelLeastSquares:
         ridge = np.full(target.n_samples, regularization)
-        known = target.sample_weights, target.groups
-        return KernelLeastSquares(system(ridge), ridge, right, *known)
+        return KernelLeastSquares.of(system(ridge), ridge, target, right)
 
     return fit
