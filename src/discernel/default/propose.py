@@ -12,7 +12,6 @@ from sklearn.utils import check_random_state
 
 from discernel.arrays import Device, FloatArray, draw_rows, one_blas_thread, typical_row
 from discernel.bank import Bank
-from discernel.criteria import KernelLeastSquares
 from discernel.default.choose import Selection, choose
 from discernel.default.comparison import FoldComparison
 from discernel.default.cross_fit import each
@@ -26,6 +25,7 @@ from discernel.discriminant import row_losses
 from discernel.kernels import Kernel
 from discernel.kernels.curves import Curves, divided_columns, quantile_curves
 from discernel.programs.lambdas import find_limit, lambda_grid, search_lambda
+from discernel.programs.least_squares import fits_by_lambda
 from discernel.programs.solution import Candidate, LearnedKernel, Progress, Status
 from discernel.progress.deadline import must_stop_learning
 from discernel.targets import Target
@@ -414,14 +414,14 @@ def _best_regularization(
     bank: Bank, target: Target, chosen: Candidate, counted: Positions
 ) -> float:
     """Return the λ near that of a candidate with the least leave-one-out loss of some rows."""
-    system, part = bank.systems(kept_weights(chosen.weights, bank)), target.subset(counted)
+    fits = fits_by_lambda(bank, kept_weights(chosen.weights, bank), target)
+    part = target.subset(counted)
     truth, shares = target.truth, part.row_weights.shares
     lambdas: list[float] = [max(factor * chosen.regularization, _LEAST) for factor in _FACTORS]
 
     def loss(regularization: float) -> float:
-        ridge = np.full(bank.n_samples, regularization)
-        fit = KernelLeastSquares.of(system(ridge), ridge, target)
-        found, _ = row_losses(fit.leave_one_out[counted], truth[counted], part)
+        left_out = fits(regularization).leave_one_out
+        found, _ = row_losses(left_out[counted], truth[counted], part)
         return float(shares @ found)
 
     return search_lambda(lambdas, loss, start=_START).regularization

@@ -10,6 +10,7 @@ samples for [Ye08]_, and with ridges in proportion to the class sizes for [Kim06
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from discernel.arrays import FloatArray
 from discernel.arrays.groups import Groups
 from discernel.arrays.sample_weights import SampleWeights, row_weights
-from discernel.bank import System
+from discernel.bank import Bank, System
 from discernel.targets import Target
 
 
@@ -264,6 +265,14 @@ class KernelLeastSquares:
         if not n_columns:
             return 0.0  # a single class, with nothing to predict
         return float(np.sum(self._residuals**2) / (self._rows.total * n_columns))
+
+
+def fits_by_lambda(
+    bank: Bank, weights: FloatArray, target: Target, scores: FloatArray | None = None
+) -> Callable[[float], KernelLeastSquares]:
+    """Return a function from λ to the fit with a sum of kernels, which is combined only once."""
+    system = bank.systems(weights)
+    return lambda lam: KernelLeastSquares.of(system(lam), lam, target, scores)
 
 
 def solve_groups(
