@@ -166,9 +166,8 @@ def importances_of(
         n_columns = min(n_targets, _MOST_TARGETS)
     chosen = importance_rows(every, fit.n_samples * n_columns, reader)
     if kernel.rows is not None and (fit.n_samples <= _MOST_DEFERRED or kernel.by_target):
-        known, groups = fit.sample_weights, None if fit.groups is None else fit.groups.codes
-        weights = np.ones(fit.n_samples) if known is None else known.values
-        told = fit.truth, fit.ridge, weights, labels, groups
+        groups = None if fit.groups is None else fit.groups.codes
+        told = fit.truth, fit.ridge, fit.row_weights.values, labels, groups
         kept = cast(CombinedKernel | TargetKernels, kernel)  # features keep no rows
         return LaterImportances(kept, reader, head, chosen, *told)
     if fit.by_iteration:
