@@ -15,9 +15,9 @@ from scipy.optimize import minimize_scalar
 
 from discernel.arrays import FloatArray
 from discernel.bank import Bank
-from discernel.default.propose import kept_weights
 from discernel.programs.lambdas import lambda_grid, search_lambda
 from discernel.programs.least_squares import fits_by_lambda
+from discernel.programs.simplex import normalize
 from discernel.targets import SMALLEST_REST, Target
 
 #: Added to the sizes of errors, in units of their root mean square: the logarithm of an error that
@@ -122,7 +122,7 @@ def _choose_lambda(bank: Bank, weights: FloatArray, target: Target, logs: FloatA
         part = bank.subset(chosen)
         if not part.n_kernels:
             return _GRID[0]
-        weights = kept_weights(weights, part)
+        weights = normalize(weights[part.kept])
         bank, target, logs = part, target.subset(chosen), logs[chosen]
     rows = target.row_weights
     fits = fits_by_lambda(bank, weights, target, rows.scale(logs.copy()))

@@ -16,7 +16,7 @@ from sklearn.utils.validation import (
     has_fit_parameter,
 )
 
-from discernel.arrays import Device, FloatArray, as_rows, blas_threads, squared_norms
+from discernel.arrays import Device, FloatArray, as_rows, blas_threads, is_sparse, squared_norms
 from discernel.discriminant import Head
 from discernel.estimators.base import (
     BaseKernelEstimator,
@@ -394,9 +394,9 @@ def _default_kernels(X: Any) -> list[Kernel]:
     X = as_rows(X)
     mean = np.asarray(X.mean(axis=0)).ravel()
     # The mean of ‖x − z‖² over all pairs is twice the mean of ‖x − mean‖².
-    if isinstance(X, np.ndarray):
-        spread = 2.0 * float(np.mean(squared_norms(X - mean)))
-    else:
+    if is_sparse(X):
         spread = 2.0 * float(np.mean(squared_norms(X)) - mean @ mean)
+    else:
+        spread = 2.0 * float(np.mean(squared_norms(X - mean)))
     scale = np.sqrt(spread) if spread > 0 else 1.0
     return [RBF(width=float(scale * np.sqrt(factor))) for factor in _SQUARED_WIDTHS]
