@@ -15,6 +15,7 @@ from sklearn.preprocessing import scale
 from sklearn.utils.class_weight import compute_class_weight
 
 from discernel import KernelDiscriminant
+from discernel.arrays.sample_weights import row_weights
 from discernel.discriminant import (
     Decision,
     Discriminant,
@@ -470,7 +471,7 @@ def test_directions_that_the_fit_does_not_span(statistics, lam, weakest, rank):
     other /= np.sqrt(np.mean(other**2))
     turn = np.array([[0.6, 0.8], [-0.8, 0.6]])
     fit = SimpleNamespace(
-        sample_weights=None,
+        row_weights=row_weights(None, 50),
         fitted=np.column_stack([one, weakest * other]) @ turn + 3.0,
         ridge=np.full(50, lam),
     )

@@ -36,8 +36,8 @@ from discernel.displays.common import make_axes
 from discernel.exceptions import InvalidInputError, MissingExtraError
 from discernel.inspection.source_weights import kernel_sources
 from discernel.kernels import RBF, Linear
-from discernel.learn import Progress
-from discernel.show.words import candidate_label, format_number
+from discernel.learn import Candidate, Progress
+from discernel.show.words import format_number
 
 KERNELS = {"narrow": RBF(width=2.0), "wide": RBF(width=6.0), "linear": Linear()}
 BY_LEARNER = [
@@ -367,7 +367,7 @@ def test_candidates_are_stacked_error_and_pull(auto):
 def test_candidates_are_named_with_lambda_and_number_of_kernels(auto):
     considered = auto.learned_kernel_.considered
     labels = names_of(CandidatesDisplay.from_estimator(auto).ax_.yaxis)
-    assert labels[0].startswith(f"{candidate_label(considered[0].name, 0.0, False)} (chosen)\n")
+    assert labels[0].startswith(f"{considered[0].label(False)} (chosen)\n")
     assert sum("(chosen)" in label for label in labels) == 1
     single = next(i for i, c in enumerate(considered) if c.name == "single")
     lam = format_number(considered[single].regularization)
@@ -419,12 +419,13 @@ def test_candidates_of_numbers_are_squared_errors(wine):
     ],
 )
 def test_candidates_are_named_with_the_power_of_the_metric(strength, name):
-    assert candidate_label("weights", strength, by_folds=True) == name
+    made = Candidate("weights", np.ones(1), 0.1, 0.5, 0.0, strength)
+    assert made.label(by_folds=True) == name
 
 
 def test_a_metric_by_likelihood_is_named():
-    label = candidate_label("likelihood", 1.0, by_folds=True)
-    assert label == "equal weights, scaled by likelihood"
+    made = Candidate("likelihood", np.ones(1), 0.1, 0.5, 0.0, 1.0, quantiles=True)
+    assert made.label(by_folds=True) == "equal weights, scaled by likelihood, columns as quantiles"
 
 
 def test_only_auto_has_candidates(rkda):

@@ -18,12 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 
 from discernel.arrays import FloatArray
 from discernel.arrays.groups import Groups
-from discernel.arrays.sample_weights import (
-    SampleWeights,
-    effective_number,
-    row_weights,
-    weights_of,
-)
+from discernel.arrays.sample_weights import SampleWeights, effective_number, row_weights
 from discernel.exceptions import InvalidInputError
 
 #: Lower limit of the share of a class or variance that remains when one row is left out.
@@ -42,7 +37,7 @@ class Target(ABC):
     kind: ClassVar[str]
     #: Whether scores are predictions, and are not converted to probabilities of classes.
     predicts_scores: ClassVar[bool] = False
-    #: Sample weights; None if all are equal.
+    #: Sample weights as given, for `row_weights`; None for equal ones.
     sample_weights: SampleWeights | None
     #: Groups of rows that are held out together; None if each row is held out alone.
     groups: Groups | None
@@ -121,10 +116,10 @@ class Target(ABC):
         """The scores, not multiplied by √ω."""
         return self.row_weights.unscale(self.scores)
 
-    def _of(self, rows: NDArray[np.intp]) -> tuple[SampleWeights | None, Groups | None]:
+    def _of(self, rows: NDArray[np.intp]) -> tuple[SampleWeights, Groups | None]:
         """Return sample weights and groups of some samples."""
         groups = None if self.groups is None else self.groups.subset(rows)
-        return weights_of(self.sample_weights, rows), groups
+        return self.row_weights.subset(rows), groups
 
     @abstractmethod
     def subset(self, rows: NDArray[np.intp]) -> Target:
@@ -222,7 +217,7 @@ class ClassTarget(Target):
     def among(self, classes: NDArray[Any]) -> ClassTarget:
         """Return the same samples with a longer list of classes, which contains their own."""
         codes = np.searchsorted(classes, self.classes)[self.codes]
-        return ClassTarget(classes, codes, self.sample_weights, self.groups)
+        return ClassTarget(classes, codes, self.row_weights, self.groups)
 
     @property
     def seen(self) -> ClassTarget:
@@ -465,7 +460,7 @@ class RegressionTarget(Target):
 
     def columns(self, places: Any) -> RegressionTarget:
         """Return some of the columns."""
-        return RegressionTarget(self.values[:, places], self.sample_weights, self.groups)
+        return RegressionTarget(self.values[:, places], self.row_weights, self.groups)
 
     def subset(self, rows: NDArray[np.intp]) -> RegressionTarget:
         """Return the target of some samples."""
@@ -508,7 +503,7 @@ class LabelsTarget(Target):
     def parts(self) -> list[ClassTarget]:
         """One two-class target per label: the samples without and with the label."""
         columns = self.has.T.astype(np.intp)
-        known = self.sample_weights, self.groups
+        known = self.row_weights, self.groups
         return [ClassTarget(np.arange(2), column, *known) for column in columns]
 
     @cached_property

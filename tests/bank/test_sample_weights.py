@@ -122,7 +122,7 @@ def test_weights_are_relative_whether_whole_or_not(factor):
     np.testing.assert_allclose(found.values, [0.5, 1.0, 1.5])
     assert found.total == pytest.approx(3)
     assert found.effective == pytest.approx(36 / 14)
-    assert SampleWeights.of(np.full(3, factor)) is None
+    assert SampleWeights.of(np.full(3, factor)).is_equal
 
 
 def test_projected_columns_are_orthogonal_to_the_roots():

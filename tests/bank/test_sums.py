@@ -169,9 +169,7 @@ def test_the_fit_is_that_of_all_rows_in_memory(weighted, lam, smooth):
 
 def class_table(target):
     table = np.empty((target.n_classes, target.n_classes - 1))
-    weights = target.sample_weights
-    scores = target.scores if weights is None else target.scores / weights.roots[:, None]
-    table[target.codes] = scores
+    table[target.codes] = target.truth
     return table
 
 

@@ -18,7 +18,7 @@ from discernel.default.comparison import FoldComparison
 from discernel.default.cross_fit import CrossFit, mixed_posteriors
 from discernel.default.logits import LogitSearch
 from discernel.default.metric import Metric
-from discernel.default.sample import LogitChoice, draw_sample
+from discernel.default.sample import draw_sample
 from discernel.discriminant import log_posteriors, posterior_losses
 from discernel.programs.simplex import uniform
 from discernel.targets import ClassTarget
@@ -225,7 +225,7 @@ def test_losses_are_those_of_the_mixture():
     fit = CrossFit(sample, without_metric(sample), 0.0, dtype=np.float64)
     alone = fit.best("average", EQUAL, (0.1, 0.01))
     np.testing.assert_array_equal(alone.losses, alone.score_losses)
-    both = replace(sample, logits=LogitChoice(sample.target, 1e-3))
+    both = replace(sample, logit_regularization=1e-3)
     fit = CrossFit(both, without_metric(sample), 0.0, dtype=np.float64)
     found = fit.best("average", EQUAL, (0.1, 0.01))
     lam = found.candidate.regularization

@@ -14,7 +14,7 @@ from discernel.criteria import KernelLeastSquares
 from discernel.default.ridge import Ridge
 from discernel.discriminant.gaussian import calibrated, left_out_log_likelihood, with_statistics
 from discernel.kernels import RBF
-from discernel.model.importances import leave_rows_out
+from discernel.model.importances import fit_of_gram
 from discernel.programs.loo import LeaveOneOutProgram
 from discernel.targets import ClassTarget
 from tests.conftest import make_problem
@@ -136,20 +136,21 @@ def test_gradient_of_the_criterion_is_that_of_differences(n_classes, weighted, m
 
 
 def test_fits_without_groups_are_those_of_refits_at_new_rows():
-    """The influence of groups is that of refits, in both ways that importances compute it."""
+    """The influence of groups is that of refits, with sample weights or with ridges over them."""
     rng = np.random.default_rng(0)
     X, new = rng.standard_normal((36, 3)), rng.standard_normal((5, 3))
     kernel, groups = RBF(gamma=0.3), Groups(CODES)
     K, cross = kernel(X), kernel(new, X)
     truth, weights = rng.standard_normal((36, 2)), rng.uniform(0.5, 2.0, 36)
     ridge, rows = np.full(36, 0.3), np.array([0, 7, 8, 20])
-    coef, left_out = leave_rows_out(K.copy(), rows, truth, ridge / weights, weights, groups)
+    plain = fit_of_gram(K.copy(), truth, ridge / weights, groups)
+    coef = plain.coef
     known = SampleWeights(weights)
     roots = known.roots
     system = CholeskySystem(lambda: K * roots * roots[:, None], ridge)
     fit = KernelLeastSquares(system, ridge, truth * roots[:, None], known, groups)
     np.testing.assert_allclose(fit.coef, coef, atol=1e-10)
-    for found in (left_out, fit.left_out(rows)):
+    for found in (plain.left_out(rows), fit.left_out(rows)):
         for place, row in enumerate(rows):
             outside = np.flatnonzero(CODES[row] != CODES)
             expected, intercept = refit(K, ridge, truth, weights, outside)

@@ -51,7 +51,7 @@ def without(G, T, omega, i):
 @pytest.mark.parametrize("given", [COUNTS, OTHERS], ids=["whole", "others"])
 def test_the_fit_and_its_left_out_rows(rows, codes, given):
     bank, target = bank_and_target(rows, codes, given)
-    weights, mu = bank.sample_weights, np.array([0.5, 0.3, 0.2])
+    weights, mu = bank.row_weights, np.array([0.5, 0.3, 0.2])
     ridge = np.full(len(rows), LAM)
     fit = KernelLeastSquares(bank.system(mu, ridge), ridge, target.scores, weights)
     G = np.tensordot(
@@ -99,9 +99,9 @@ def test_weights_have_the_scores_of_repeated_rows(rows, codes):
     np.testing.assert_allclose(weighted.membership.T @ weighted.membership, np.diag(plain.counts))
     some = np.array([1, 4, 6, 9])
     part = weighted.subset(some)
-    np.testing.assert_array_equal(part.sample_weights.values, COUNTS[some])
-    assert pairs[1][0].subset(some).sample_weights.total == COUNTS[some].sum()
-    assert pairs[2][0].subset(some).sample_weights.total == COUNTS[some].sum()
+    np.testing.assert_array_equal(part.row_weights.values, COUNTS[some])
+    assert pairs[1][0].subset(some).row_weights.total == COUNTS[some].sum()
+    assert pairs[2][0].subset(some).row_weights.total == COUNTS[some].sum()
 
 
 def test_mean_difference_of_weighted_rows():

@@ -80,7 +80,7 @@ def test_classes_of_the_sample_weigh_what_they_weigh_in_all_rows():
     assert np.allclose(target.shares, expected)
     assert found.sample.y.tolist().count("rare") == 3
     everything = survey_of(open_rows(frame, "y"), most=10_000)
-    assert everything.target(np.arange(3000)).sample_weights is None
+    assert everything.target(np.arange(3000)).row_weights.is_equal
 
 
 def test_weights_are_relative_and_rows_of_weight_0_are_absent():

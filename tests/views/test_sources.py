@@ -11,7 +11,7 @@ import discernel
 from discernel import MultipleKernelDiscriminant, MultipleKernelRidge
 from discernel.default import propose
 from discernel.default.menu import MENU
-from discernel.default.sources import SourceMenu, average_of
+from discernel.default.sources import SourceMenu
 from discernel.exceptions import DroppedKernelWarning, InvalidInputError
 from discernel.inspection import source_importances
 from discernel.kernels.make import are_sources
@@ -101,11 +101,6 @@ def test_without_a_fold_few_widths_stay_a_choice(monkeypatch):
     monkeypatch.undo()
     usual = MultipleKernelDiscriminant(columns).fit(X, y)
     assert clf.expected_.accuracy < 0.98 * usual.expected_.accuracy
-
-
-def test_equal_weights_of_some_sources():
-    np.testing.assert_array_equal(average_of([True, False, True]), [0.5, 0.0, 0.5])
-    np.testing.assert_array_equal(average_of([False, False]), [0.5, 0.5])
 
 
 def test_sources_of_noise_have_hardly_any_weight():

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,15 +38,17 @@ class SampleWeights:
     """
 
     values: FloatArray
+    #: Whether all weights are 1, so that nothing is computed with them.
+    is_equal: ClassVar[bool] = False
 
-    @classmethod
-    def of(cls, given: FloatArray) -> SampleWeights | None:
-        """Scale positive numbers to weights of mean 1; return None if all are equal."""
+    @staticmethod
+    def of(given: FloatArray) -> SampleWeights:
+        """Return positive numbers, scaled to weights of mean 1."""
         if (given == given[0]).all():
-            return None
+            return row_weights(None, len(given))
         _check_range(given)
         scaled = given / given.max()  # so that no sum overflows
-        return cls(scaled / scaled.mean())
+        return SampleWeights(scaled / scaled.mean())
 
     @cached_property
     def roots(self) -> FloatArray:
@@ -107,6 +109,8 @@ class SampleWeights:
 class EqualWeights(SampleWeights):
     """Weights of 1, without the operations."""
 
+    is_equal = True
+
     def sums(self, numbers: FloatArray) -> FloatArray:
         return np.asarray(numbers.sum(axis=-1))
 
@@ -125,11 +129,6 @@ class EqualWeights(SampleWeights):
 def row_weights(weights: SampleWeights | None, n_samples: int) -> SampleWeights:
     """Return the weights, or equal weights for None."""
     return EqualWeights(np.ones(n_samples)) if weights is None else weights
-
-
-def weights_of(weights: SampleWeights | None, rows: NDArray[np.intp]) -> SampleWeights | None:
-    """Return the weights of some rows; None, as for all rows, where there are none."""
-    return None if weights is None else weights.subset(rows)
 
 
 def effective_number(weights: FloatArray) -> float:

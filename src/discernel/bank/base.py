@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray, matmul
-from discernel.arrays.sample_weights import SampleWeights, row_weights, weights_of
+from discernel.arrays.sample_weights import SampleWeights, row_weights
 from discernel.bank.grams import Normalization
 from discernel.bank.system import CholeskySystem, System, Workspace
 from discernel.exceptions import InvalidInputError
@@ -83,14 +83,13 @@ class Matrices(ABC):
         Number of rows.
     rounding : ndarray of shape (n_kernels,)
         Bound of the rounding error of ⟨B, K_iB⟩, relative to ‖B‖².
-    sample_weights : SampleWeights or None
-        Weights of rows; None for equal weights. With weights, matrices are D C G_i Cᵀ D and
-        vectors are DV (see `discernel.arrays.sample_weights`).
+    row_weights : SampleWeights
+        Weights of rows. Matrices are D C G_i Cᵀ D and vectors are DV (see
+        `discernel.arrays.sample_weights`).
     """
 
     n_samples: int
     rounding: FloatArray
-    sample_weights: SampleWeights | None = None
     #: Relative residuals of a `system` and of a rough one; 0 means rounding errors only.
     tols: ClassVar[tuple[float, float]] = (0.0, 0.0)
     #: Whether systems need a ridge, because they are not factored.
@@ -104,7 +103,7 @@ class Matrices(ABC):
     @cached_property
     def row_weights(self) -> SampleWeights:
         """The weights of rows, by default 1."""
-        return row_weights(self.sample_weights, self.n_samples)
+        return row_weights(None, self.n_samples)
 
     @property
     def total(self) -> float:
@@ -207,11 +206,10 @@ class StoredMatrices(Matrices):
         rounding: FloatArray | None = None,
         sample_weights: SampleWeights | None = None,
     ) -> None:
-        self.n_samples, self.sample_weights = matrices.shape[1], sample_weights
+        self.n_samples = matrices.shape[1]
+        rows = self.row_weights = row_weights(sample_weights, self.n_samples)
         self.rounding = np.zeros(len(matrices)) if rounding is None else rounding
-        if sample_weights is not None:
-            matrices = matrices * sample_weights.roots[:, None] * sample_weights.roots
-        self._matrices = matrices
+        self._matrices = matrices if rows.is_equal else matrices * rows.roots[:, None] * rows.roots
 
     @property
     def n_kernels(self) -> int:
@@ -243,7 +241,7 @@ class WithIdentity(Matrices):
 
     def __init__(self, others: Matrices) -> None:
         self._others = others
-        self.n_samples, self.sample_weights = others.n_samples, others.sample_weights
+        self.n_samples, self.row_weights = others.n_samples, others.row_weights
         self.rounding = np.concatenate([[0.0], others.rounding])  # a multiple of ‖B‖² itself
 
     @property
@@ -383,10 +381,10 @@ class Bank(Matrices):
 
     def _part_options(self, rows: NDArray[np.intp]) -> dict[str, Any]:
         """Return the options of the bank of a subset of the samples."""
-        weights = weights_of(self.sample_weights, rows)
+        weights = self.row_weights.subset(rows)
         return {"normalization": self.normalization, "part": True, "sample_weights": weights}
 
     def _centering(self, row_means: FloatArray, grand_mean: float) -> Centering:
         """Return the centring of a kernel with these row means."""
-        shares = None if self.sample_weights is None else self.sample_weights.shares
+        shares = None if self.row_weights.is_equal else self.row_weights.shares
         return Centering(row_means, grand_mean, shares)

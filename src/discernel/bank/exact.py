@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray, as_host
-from discernel.arrays.sample_weights import SampleWeights
+from discernel.arrays.sample_weights import SampleWeights, row_weights
 from discernel.bank.base import Bank, Centering
 from discernel.bank.grams import (
     CANCELLING,
@@ -59,7 +59,8 @@ class ExactBank(Bank):
         part: bool = False,
         sample_weights: SampleWeights | None = None,
     ) -> None:
-        self.normalization, self.sample_weights = normalization, sample_weights
+        self.normalization = normalization
+        self.row_weights = row_weights(sample_weights, engine.n_samples)
         self.names, self.n_candidates = list(names), engine.n_kernels
         self.n_samples = engine.n_samples
         means, sums = engine.row_means(self.row_weights), self.row_weights.sums
@@ -86,11 +87,9 @@ class ExactBank(Bank):
         cancelling = np.flatnonzero(traces > CANCELLING * self._centered_traces)
         if not len(cancelling):
             return
-        weights, rows = self.sample_weights, self.row_weights
+        rows = self.row_weights
         taken = {int(i): self._row_means[i].copy() for i in cancelling}
-        self._engine = self._engine.without_means(
-            {i: Centered(m, weights) for i, m in taken.items()}
-        )
+        self._engine = self._engine.without_means({i: Centered(m, rows) for i, m in taken.items()})
         self._means[cancelling] = self._engine.row_means(rows, cancelling)[cancelling]
         for i, means in taken.items():
             left = diagonals[i] - means - (means - rows.means(means))
@@ -99,7 +98,7 @@ class ExactBank(Bank):
 
     def _centered(self, factors: FloatArray) -> Centered:
         """Return the centring of tiles of Σ f_i G_i."""
-        return Centered(factors @ self._means, self.sample_weights)
+        return Centered(factors @ self._means, self.row_weights)
 
     def _centered_vectors(self, vectors: FloatArray) -> FloatArray:
         """Return CᵀDV, to be multiplied by raw matrices; without weights, V minus its means."""
@@ -142,8 +141,8 @@ class ExactBank(Bank):
         DSD.
         """
         engine = self._engine
-        if self.sample_weights is not None:
-            roots = self.sample_weights.roots
+        if not self.row_weights.is_equal:
+            roots = self.row_weights.roots
             matrix = matrix * engine.put(roots[:, None])
             matrix *= engine.put(roots[None, :])
         sums = as_host(engine.xp.sum(matrix, axis=1))
@@ -151,7 +150,7 @@ class ExactBank(Bank):
         return np.asarray(self.scales * (engine.inner(matrix) + more))
 
     def inner_products(self) -> FloatArray:
-        products = self._engine.inner_products(self._means, self.sample_weights)
+        products = self._engine.inner_products(self._means, self.row_weights)
         return np.asarray(products * np.outer(self.scales, self.scales))
 
     def select(self, positions: NDArray[np.intp]) -> Self:

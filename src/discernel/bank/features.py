@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray, draw_rows, matmul, n_rows, self_product, symmetric_eigen
-from discernel.arrays.sample_weights import SampleWeights, row_weights, weights_of
+from discernel.arrays.sample_weights import SampleWeights, row_weights
 from discernel.bank.base import Bank, Centering
 from discernel.bank.combined import CombinedFeatures
 from discernel.bank.grams import Normalization, kernel_scales, rounding_errors, varying_kernels
@@ -78,11 +78,11 @@ class FeatureBank(Bank):
         part: bool = False,
         sample_weights: SampleWeights | None = None,
     ) -> None:
-        self.sample_weights, self.normalization = sample_weights, normalization
+        self.normalization, self.n_samples = normalization, features.shape[1]
         self.names, self.n_candidates = list(names), len(ranks)
-        self.n_samples = features.shape[1]
         self.needs_ridge = self.cheap_path = diagonals is not None
-        rows, factors = self.row_weights, _split(features, ranks)
+        rows = self.row_weights = row_weights(sample_weights, self.n_samples)
+        factors = _split(features, ranks)
         lengths = np.array([np.einsum("ij,ij->j", factor, factor) for factor in factors])
         diagonals = lengths if diagonals is None else diagonals
         raw_traces, mean = rows.sums(diagonals), rows.means(features)  # Φ1/m
@@ -359,14 +359,14 @@ def _split(array: NDArray[Any], ranks: Sequence[int] | NDArray[np.intp]) -> list
 
 
 def true_traces(
-    kernels: Sequence[Kernel], X: Any, weights: SampleWeights | None, most: int = _ROWS_OF_MEANS
+    kernels: Sequence[Kernel], X: Any, weights: SampleWeights, most: int = _ROWS_OF_MEANS
 ) -> tuple[FloatArray, FloatArray]:
     """Return the traces of raw and centred kernels, without their full matrices.
 
     Diagonals are those of all rows. The mean over pairs of different rows is estimated from at most
     ``most`` rows, and exact if there are no more.
     """
-    counts = row_weights(weights, n_rows(X)).values
+    counts = weights.values
     drawn = draw_rows(np.arange(n_rows(X)), most)
     few, rows = counts[drawn], X[drawn]
     pairs = float(few.sum() ** 2 - few @ few)
@@ -425,7 +425,7 @@ class BlendBank(FeatureBank):
         feature_map: FeatureMap | None = None,
         sample_weights: SampleWeights | None = None,
     ) -> None:
-        self.sample_weights, self.n_samples = sample_weights, len(rows)
+        self.n_samples, self.row_weights = len(rows), row_weights(sample_weights, len(rows))
         self.names, self.n_candidates = list(names), len(names)
         self.kept, self.scales, self.weights = kept, scales, weights
         self.needs_ridge = self.cheap_path = True
@@ -475,10 +475,10 @@ class BlendBank(FeatureBank):
             As in `ExactBank`.
         """
         names = kernel_names(kernels)
-        raw, centered = true_traces(kernels, X, sample_weights, max(rank, _ROWS_OF_MEANS))
+        counts = row_weights(sample_weights, n_rows(X))
+        raw, centered = true_traces(kernels, X, counts, max(rank, _ROWS_OF_MEANS))
         kept = varying_kernels(raw, centered, names)
-        total = row_weights(sample_weights, n_rows(X)).total
-        scales = kernel_scales(normalization, total, raw[kept], centered[kept])
+        scales = kernel_scales(normalization, counts.total, raw[kept], centered[kept])
         known = weights[kept] / weights[kept].sum() if weights[kept].any() else None
         known = np.full(len(kept), 1.0 / len(kept)) if known is None else known
         active = np.flatnonzero(known)
@@ -493,7 +493,7 @@ class BlendBank(FeatureBank):
             known,
             own.diagonal(X),
             feature_map=feature_map,
-            sample_weights=sample_weights,
+            sample_weights=counts,
         )
         bank.landmark_rows = drawn[feature_map.pivots]
         return bank
@@ -524,18 +524,16 @@ class BlendBank(FeatureBank):
         few = self._known_maps[0].halved
         rows = matmul(self._features.T, np.ascontiguousarray(self._rotation[few].T))
         rows = self.row_weights.unscale(rows) + self._center[few]
-        return self._like(rows, self._diagonals[0], self.sample_weights)
+        return self._like(rows, self._diagonals[0], self.row_weights)
 
     def subset(self, rows: NDArray[np.intp]) -> BlendBank:
         """Return the bank of a subset of the samples, centred, with the same trace per row."""
         raw = np.ascontiguousarray(self._raw_rows(rows))
-        return self._like(raw, self._diagonals[0, rows], weights_of(self.sample_weights, rows))
+        return self._like(raw, self._diagonals[0, rows], self.row_weights.subset(rows))
 
-    def _like(
-        self, rows: FloatArray, diagonal: FloatArray, sample_weights: SampleWeights | None
-    ) -> BlendBank:
+    def _like(self, rows: FloatArray, diagonal: FloatArray, weights: SampleWeights) -> BlendBank:
         """Return a bank of other features of the same kernels, with the trace of this bank."""
-        factor = self.total / row_weights(sample_weights, len(rows)).total
+        factor = self.total / weights.total
         return BlendBank(
             rows * np.sqrt(factor) if factor != 1.0 else rows,
             self.names,
@@ -543,7 +541,7 @@ class BlendBank(FeatureBank):
             self.scales * factor,
             self.weights,
             diagonal * factor,
-            sample_weights=sample_weights,
+            sample_weights=weights,
         )
 
     def combined_features(self, weights: FloatArray) -> CombinedFeatures:

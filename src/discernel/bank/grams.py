@@ -11,6 +11,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from discernel.arrays import Buffers, Cholesky, FloatArray, draw_rows, n_rows
+from discernel.arrays.sample_weights import row_weights
 from discernel.bank.tiles import Stored
 from discernel.exceptions import (
     DroppedKernelWarning,
@@ -73,7 +74,7 @@ def inner_products(grams: FloatArray, *, centered: bool = True) -> FloatArray:
     s = 3000 and 60 rows, the norm was wrong by 7 % (here 1e-12).
     """
     means = row_means(grams) if centered else np.zeros(grams.shape[:2])
-    out = Stored(grams, grams.shape[1]).inner_products(means, None)
+    out = Stored(grams, grams.shape[1]).inner_products(means, row_weights(None, grams.shape[1]))
     if centered:
         constant = is_constant(grams)
         out[constant] = out[:, constant] = 0.0

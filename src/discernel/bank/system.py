@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from discernel.arrays import Cholesky, FloatArray, matmul, self_product, self_product_less
 from discernel.arrays.groups import Groups
+from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank.conjugate import PartialFactor
 from discernel.exceptions import NumericalError
 from discernel.kernels.weighted import slices
@@ -183,6 +184,17 @@ class CholeskySystem(System):
         # N⁻¹ is symmetric, so the transpose of its scaled rows are its scaled columns.
         S = self_product_less(rows.T, left, right, scale)
         return self._inner_products(S), float(np.trace(S))
+
+
+def centered_system(
+    gram: FloatArray, ridge: float | FloatArray, rows: SampleWeights
+) -> CholeskySystem:
+    """Return the system of a kernel matrix, which is centred, weighted and overwritten."""
+    for _ in range(2):  # rows, then columns
+        gram = rows.center(gram).T
+    gram = rows.scale_both(gram)
+    null = None if np.any(ridge) else rows.roots
+    return CholeskySystem(lambda: np.ascontiguousarray(gram), ridge, null)
 
 
 def matrix_blocks(matrix: FloatArray, groups: Groups) -> list[FloatArray]:

@@ -18,7 +18,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray, matmul
-from discernel.arrays.sample_weights import SampleWeights, row_weights
+from discernel.arrays.sample_weights import SampleWeights
 
 #: Entries of the rows of all matrices in memory at a time.
 _BLOCK_ENTRIES = 2**17
@@ -38,13 +38,13 @@ class Centered:
     ----------
     means : ndarray of shape (n_samples,)
         The means of the rows of the whole matrix.
-    weights : SampleWeights or None
-        The weights of rows; None for equal weights.
+    weights : SampleWeights
+        The weights of rows.
     """
 
-    def __init__(self, means: FloatArray, weights: SampleWeights | None) -> None:
-        self.means, self._roots = means, None if weights is None else weights.roots
-        self.across = means - row_weights(weights, len(means)).means(means)
+    def __init__(self, means: FloatArray, weights: SampleWeights) -> None:
+        self.means, self._roots = means, None if weights.is_equal else weights.roots
+        self.across = means - weights.means(means)
 
     def subtract(self, tile: tuple[Any, Any], values: Any, put: Callable[[FloatArray], Any]) -> Any:
         """Subtract the means of a matrix from the values of a tile."""
@@ -197,7 +197,7 @@ class Engine(ABC):
 
         return self.run(TilePass(work, (self.n_kernels,)))
 
-    def inner_products(self, means: FloatArray, weights: SampleWeights | None) -> FloatArray:
+    def inner_products(self, means: FloatArray, weights: SampleWeights) -> FloatArray:
         """Return ⟨K_i, K_j⟩ of all pairs of K_i = D C G_i Cᵀ D, from the means of rows of the G_i.
 
         Tiles are centred first: see `grams.inner_products` for why.

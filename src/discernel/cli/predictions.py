@@ -158,7 +158,7 @@ def write_predictions(
                 known.append(part.known)
             yield part
 
-    if not isinstance(output, Path):
+    if callable(output):
         _write_text(noted(), output, as_json)
     elif output.suffix.lower() in _PARQUET:
         with open_atomic(output) as file:

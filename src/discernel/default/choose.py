@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from scipy.special import log_softmax
@@ -15,11 +15,10 @@ from discernel.default.comparison import LAMBDAS, FoldComparison
 from discernel.default.cross_fit import CLEARLY, CrossFit, Scored, clearly_better, each
 from discernel.default.logits import LogitSearch
 from discernel.default.metric import Metric
-from discernel.default.sample import LogitChoice, Positions
+from discernel.default.sample import Positions
 from discernel.default.sample_choice import SampleChoice
-from discernel.default.sources import average_of
 from discernel.discriminant import posterior_losses, row_losses
-from discernel.programs.simplex import uniform
+from discernel.programs.simplex import normalize, uniform
 from discernel.programs.solution import Candidate
 from discernel.progress.deadline import must_stop_learning
 from discernel.targets import ClassTarget
@@ -131,9 +130,10 @@ def _with_logits(
     may suit them. Else, and of targets that are not classes, the comparison itself; λ is that of
     the first fold if they are no better there, and None without any.
     """
-    target, best = compared.sample.target, compared.ranking()[0]
-    if must_stop_learning() or not isinstance(target, ClassTarget):
+    best = compared.ranking()[0]
+    if must_stop_learning() or not compared.sample.target.n_classes:
         return compared, None
+    target = cast(ClassTarget, compared.sample.target)
     fit = compared.fit(metrics, best.candidate.strength)
     search = LogitSearch(target, best.candidate.regularization)
     weights, rows = [best.candidate.weights] * len(fit.folds), compared.sample.folds == 0
@@ -146,7 +146,7 @@ def _with_logits(
     is_less = float(shares @ losses) < _MUCH_BETTER * float(shares @ best.losses)
     if not (is_less and compared.is_better(losses, best.losses)):
         return compared, lam
-    mixed = replace(compared, sample=replace(compared.sample, logits=LogitChoice(target, lam)))
+    mixed = replace(compared, sample=replace(compared.sample, logit_regularization=lam))
     mixed.try_strengths(metrics)
     return mixed, lam
 
@@ -164,12 +164,13 @@ def _useful_sources(
     best, sample, n = start.candidate, fit.sample, fit.sample.menu.n_kernels
     constant, errors = fit.constant_errors(), []
     for source in range(n):
-        predicted = fit.predictor([average_of(np.arange(n) == source)] * sample.n_folds)
+        predicted = fit.predictor([np.eye(n)[source]] * sample.n_folds)
         errors.append(np.sum((predicted(max(LAMBDAS)) - sample.scores) ** 2, axis=1))
     clearly = max(CLEARLY, float(np.sqrt(2.0 * np.log(n))))
 
     def average(fold: int | None = None) -> FloatArray:
-        return average_of([compared.is_better(e, constant, fold, clearly) for e in errors])
+        useful = [float(compared.is_better(e, constant, fold, clearly)) for e in errors]
+        return normalize(np.array(useful))  # all of them if none is
 
     by_fold, whole = [average(fold) for fold in range(sample.n_folds)], average()
     if np.all(whole == best.weights):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from scipy.special import log_softmax
@@ -163,10 +163,10 @@ class CrossFit:
         middle = len(regularizations) // 2
         position = middle if start is None else regularizations.index(start)
         lam = search_lambda(regularizations, loss, _RULE, position).regularization
-        logits = self.sample.logits
-        if logits is not None and len(self.rows) == len(self.sample.rows):
-            classes = logits.classes
-            search = LogitSearch(classes, lam, logits.regularization, searches=False)
+        of_logits = self.sample.logit_regularization
+        if of_logits is not None and len(self.rows) == len(self.sample.rows):
+            classes = cast(ClassTarget, target)
+            search = LogitSearch(classes, lam, of_logits, searches=False)
             self.add_logits(search, weights_of_folds)
             by_scores = log_posteriors(found[lam].predicted, classes, truth)
             by_logits = np.asarray(log_softmax(search.held_out(), axis=1))

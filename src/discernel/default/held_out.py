@@ -18,9 +18,10 @@ from discernel.arrays import FloatArray
 from discernel.bank import Bank
 from discernel.criteria import GivenWeights, LeastSquares, Uniform
 from discernel.default.logits import LogitSearch
-from discernel.default.propose import Proposal, kept_weights
+from discernel.default.propose import Proposal
 from discernel.default.sample import Positions
 from discernel.kernels import Kernel
+from discernel.programs.simplex import normalize
 from discernel.programs.solution import Candidate, LearnedKernel
 from discernel.progress.deadline import must_stop_learning
 from discernel.targets import Target, deal_folds
@@ -138,7 +139,7 @@ class Relearner:
         for one in [own] if is_same else [own, chosen]:
             bank = bank_with(one)
             lam = self.regularization * (one.regularization / chosen.regularization)
-            refits.append(Refit(bank, kept_weights(one.weights, bank), lam))
+            refits.append(Refit(bank, normalize(one.weights[bank.kept]), lam))
         return tuple(refits)
 
     def _relearned(self, bank: Bank, outside: Positions) -> tuple[Refit, ...]:

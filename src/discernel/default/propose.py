@@ -12,7 +12,6 @@ from sklearn.utils import check_random_state
 
 from discernel.arrays import Device, FloatArray, draw_rows, one_blas_thread, typical_row
 from discernel.bank import Bank
-from discernel.criteria import KernelLeastSquares
 from discernel.default.choose import Selection, choose
 from discernel.default.comparison import FoldComparison
 from discernel.default.cross_fit import each
@@ -26,6 +25,8 @@ from discernel.discriminant import row_losses
 from discernel.kernels import Kernel
 from discernel.kernels.curves import Curves, divided_columns, quantile_curves
 from discernel.programs.lambdas import find_limit, lambda_grid, search_lambda
+from discernel.programs.least_squares import fits_by_lambda
+from discernel.programs.simplex import normalize
 from discernel.programs.solution import Candidate, LearnedKernel, Progress, Status
 from discernel.progress.deadline import must_stop_learning
 from discernel.targets import Target
@@ -155,7 +156,7 @@ class Proposal:
         chosen, given = self.chosen, request.given_regularization
         if given == 0.0:
             bank.check_factored()
-        weights = kept_weights(chosen.weights, bank)
+        weights = normalize(chosen.weights[bank.kept])
         lam = self._regularization(bank, target) if given is None else given
         progress = Progress(0, chosen.error, None, int(np.count_nonzero(weights)), given)
         if request.callback is not None:
@@ -403,26 +404,18 @@ def menu_kernels(
     return scaled_kernels(np.ones(rows.shape[1]), spreads, rows, menu)
 
 
-def kept_weights(weights: FloatArray, bank: Bank) -> FloatArray:
-    """Return the weights of the kernels that vary on the rows of a bank."""
-    kept = weights[bank.kept]
-    total = float(kept.sum())
-    return kept / total if total > 0 else np.full(len(kept), 1.0 / len(kept))
-
-
 def _best_regularization(
     bank: Bank, target: Target, chosen: Candidate, counted: Positions
 ) -> float:
     """Return the λ near that of a candidate with the least leave-one-out loss of some rows."""
-    system, part = bank.systems(kept_weights(chosen.weights, bank)), target.subset(counted)
+    fits = fits_by_lambda(bank, normalize(chosen.weights[bank.kept]), target)
+    part = target.subset(counted)
     truth, shares = target.truth, part.row_weights.shares
-    known = target.sample_weights, target.groups
     lambdas: list[float] = [max(factor * chosen.regularization, _LEAST) for factor in _FACTORS]
 
     def loss(regularization: float) -> float:
-        ridge = np.full(bank.n_samples, regularization)
-        fit = KernelLeastSquares(system(ridge), ridge, target.scores, *known)
-        found, _ = row_losses(fit.leave_one_out[counted], truth[counted], part)
+        left_out = fits(regularization).leave_one_out
+        found, _ = row_losses(left_out[counted], truth[counted], part)
         return float(shares @ found)
 
     return search_lambda(lambdas, loss, start=_START).regularization

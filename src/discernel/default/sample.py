@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,19 +16,12 @@ from discernel.default.likelihood import learn_likelihood_metric
 from discernel.default.menu import Menu, menu_of
 from discernel.default.metric import Metric
 from discernel.default.sources import Columns, SourceMenu
-from discernel.targets import ClassTarget, Target, by_appearance, deal
+from discernel.targets import Target, by_appearance, deal
 
 #: Rows that scales are learned on by likelihood.
 MOST_BY_LIKELIHOOD = 500
 
 Positions = NDArray[np.intp]
-
-
-class LogitChoice(NamedTuple):
-    """Classes, and the λ of the kernel logistic regressions that candidates are compared by."""
-
-    classes: ClassTarget
-    regularization: float
 
 
 @dataclass(frozen=True)
@@ -51,8 +44,8 @@ class Sample:
         The kernels that suit the rows.
     quantiles : bool
         Whether the values of columns are normal quantiles.
-    logits : LogitChoice or None
-        The classes, if candidates are compared by kernel logistic regressions too.
+    logit_regularization : float or None
+        The λ of kernel logistic regressions, if candidates are compared by these too.
     """
 
     rows: FloatArray
@@ -62,7 +55,7 @@ class Sample:
     folds: Positions
     menu: Menu | SourceMenu
     quantiles: bool = False
-    logits: LogitChoice | None = None
+    logit_regularization: float | None = None
 
     @property
     def weights(self) -> SampleWeights:

@@ -112,9 +112,3 @@ def _units(stack: Any) -> FloatArray:
     found = np.zeros(len(stack))
     np.divide(1.0 / len(stack), traces, out=found, where=traces > _ROUNDING * n)
     return found
-
-
-def average_of(chosen: Sequence[bool] | NDArray[np.bool_]) -> FloatArray:
-    """Return equal weights of some of the sources; of all if none is chosen."""
-    kept = np.asarray(chosen, dtype=float)
-    return kept / kept.sum() if kept.any() else np.full(len(kept), 1.0 / len(kept))

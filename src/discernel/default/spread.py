@@ -7,7 +7,6 @@ sizes of left-out errors better than their mean.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -16,9 +15,9 @@ from scipy.optimize import minimize_scalar
 
 from discernel.arrays import FloatArray
 from discernel.bank import Bank
-from discernel.criteria import KernelLeastSquares
-from discernel.default.propose import kept_weights
 from discernel.programs.lambdas import lambda_grid, search_lambda
+from discernel.programs.least_squares import fits_by_lambda
+from discernel.programs.simplex import normalize
 from discernel.targets import SMALLEST_REST, Target
 
 #: Added to the sizes of errors, in units of their root mean square: the logarithm of an error that
@@ -81,7 +80,7 @@ def learn_spread(
     sizes = np.abs(errors) / np.sqrt(np.maximum(rows.means((errors**2).T), _TINY))
     logs = np.log(sizes + _LEAST_SIZE)
     lam = _choose_lambda(bank, weights, target, logs)
-    fit = _fits(bank, weights, target, logs)(lam)
+    fit = fits_by_lambda(bank, weights, target, rows.scale(logs.copy()))(lam)
     means, shares = rows.means(logs.T), rows.shares[:, None]
     # The mean of the other rows.
     others = means - (logs - means) * shares / np.maximum(1.0 - shares, SMALLEST_REST)
@@ -123,25 +122,13 @@ def _choose_lambda(bank: Bank, weights: FloatArray, target: Target, logs: FloatA
         part = bank.subset(chosen)
         if not part.n_kernels:
             return _GRID[0]
-        weights = kept_weights(weights, part)
+        weights = normalize(weights[part.kept])
         bank, target, logs = part, target.subset(chosen), logs[chosen]
-    shares, fits = target.row_weights.shares, _fits(bank, weights, target, logs)
+    rows = target.row_weights
+    fits = fits_by_lambda(bank, weights, target, rows.scale(logs.copy()))
 
     def loss(regularization: float) -> float:
-        return float(shares @ np.mean((logs - fits(regularization).leave_one_out) ** 2, axis=1))
+        squares = (logs - fits(regularization).leave_one_out) ** 2
+        return float(rows.shares @ np.mean(squares, axis=1))
 
     return search_lambda(_GRID, loss, start=_START).regularization
-
-
-def _fits(
-    bank: Bank, weights: FloatArray, target: Target, logs: FloatArray
-) -> Callable[[float], KernelLeastSquares]:
-    """Return a function from λ to the fit of logarithms."""
-    system, right = bank.systems(weights), target.row_weights.scale(logs.copy())
-
-    def fit(regularization: float) -> KernelLeastSquares:
-        ridge = np.full(target.n_samples, regularization)
-        known = target.sample_weights, target.groups
-        return KernelLeastSquares(system(ridge), ridge, right, *known)
-
-    return fit

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray
-from discernel.arrays.sample_weights import row_weights
 from discernel.criteria import LeastSquares
 from discernel.discriminant.gaussian import (
     Discriminant,
@@ -309,7 +308,7 @@ def _span(fit: LeastSquares, statistics: Statistics, n_held: float) -> FloatArra
     fitted, n_columns = fit.fitted.copy(), fit.fitted.shape[1]
     if n_columns == 1:
         return None
-    weights = row_weights(fit.sample_weights, len(fitted))
+    weights = fit.row_weights
     fitted = weights.scale(weights.center(fitted))
     _, singular, directions = np.linalg.svd(fitted, full_matrices=False)
     least = _HOPELESS / n_held

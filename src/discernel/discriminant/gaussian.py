@@ -135,7 +135,7 @@ class Discriminant:
 
 def discriminant_of_shares(target: ClassTarget) -> Discriminant:
     """Return the discriminant where nothing tells classes apart: no scores and no coordinates."""
-    weights, groups, none = target.sample_weights, target.groups, np.empty(0)
+    weights, groups, none = target.row_weights, target.groups, np.empty(0)
     return Discriminant(
         dual_coef=np.empty((target.n_samples, 0)),
         intercept=none,
@@ -145,7 +145,7 @@ def discriminant_of_shares(target: ClassTarget) -> Discriminant:
         explained=none,
         training_scores=np.empty((target.n_samples, 0)),
         training_codes=target.codes,
-        training_weights=None if weights is None else weights.values,
+        training_weights=None if weights.is_equal else weights.values,
         training_groups=None if groups is None else groups.codes,
         class_scores=np.empty((target.n_classes, 0)),
     )
@@ -326,7 +326,7 @@ def with_statistics(
     agrees = target.sizes @ (means * ((truth - share @ truth) @ scalings)) > 0
     explained = np.where(agrees, singular**2, 0.0)
     total, order = float(explained.sum()), np.argsort(-explained, kind="stable")
-    weights, groups = target.sample_weights, target.groups
+    weights, groups = target.row_weights, target.groups
     return Discriminant(
         dual_coef=np.empty((0, scores.shape[1])),
         intercept=np.zeros(scores.shape[1]),
@@ -336,7 +336,7 @@ def with_statistics(
         explained=explained[order] / (total if total > 0 else 1.0),
         training_scores=scores,
         training_codes=target.codes,
-        training_weights=None if weights is None else weights.values,
+        training_weights=None if weights.is_equal else weights.values,
         training_groups=None if groups is None else groups.codes,
     )
 

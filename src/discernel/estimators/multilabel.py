@@ -182,8 +182,7 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelEstimator):
         """Return the model of a learned kernel."""
         (varies, has, classes, is_multilabel), target = known, learning.target
         found, fit = _fit_labels(learning)
-        weights = target.sample_weights
-        share = has.mean(axis=0) if weights is None else weights.shares @ has
+        share = target.row_weights.means(has.T)
         share[has.all(axis=0)] = 1.0  # exactly, without rounding errors
         head = LabelsHead(dict(zip(varies.tolist(), found, strict=True)), share, is_multilabel)
         return learning.model(
@@ -209,7 +208,7 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelEstimator):
             known = ClassTarget.from_labels(y, weights, training.groups)
             target = training.among_given(known, self.class_weight)
             has = LabelBinarizer().fit(target.classes).transform(y)
-            return np.asarray(has == 1), target.sample_weights, target.classes, False
+            return np.asarray(has == 1), target.row_weights, target.classes, False
         if self.class_weight is not None:
             raise InvalidInputError(
                 "class_weight requires one class for each row. Got several labels per row, and "

@@ -28,7 +28,7 @@ from discernel.inspection.games import (
 from discernel.inspection.source_weights import kernel_sources
 from discernel.kernels import Kernel
 from discernel.kernels.weighted import slices
-from discernel.model.importances import has_columns, leave_rows_out, scores_without, worth
+from discernel.model.importances import fit_of_gram, has_columns, scores_without, worth
 from discernel.model.parts import seen_columns
 from discernel.model.swaps import dense
 from discernel.programs.least_squares import LeftOutRows
@@ -200,7 +200,8 @@ class _Sources:
         n, gram = n_rows(rows), np.zeros((n_rows(rows), n_rows(rows)))
         for kernel, factor in zip(self.kernels, self.factors, strict=True):
             gram += factor * kernel(rows)
-        coef, left_out = leave_rows_out(gram, np.arange(n), targets, ridge, np.ones(n), together)
+        fit = fit_of_gram(gram, targets, ridge, together)
+        coef, left_out = fit.coef, fit.left_out(np.arange(n))
         out = np.zeros((len(self.names), *targets.shape))
         for kernel, factor, seen in zip(self.kernels, self.factors, self.seen, strict=True):
             if len(seen) == 1:

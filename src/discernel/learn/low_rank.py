@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray, draw_rows, inner, n_rows, self_product
-from discernel.arrays.sample_weights import row_weights
-from discernel.bank import CholeskySystem, FeatureBank
+from discernel.bank import FeatureBank
+from discernel.bank.system import centered_system
 from discernel.kernels.weighted import WeightedKernels
 from discernel.programs.base import Criterion
 from discernel.programs.least_squares import KernelLeastSquares
@@ -187,18 +187,13 @@ class LowRankFit:
     def _sample_errors(self, drawn: NDArray[np.intp]) -> tuple[float, float]:
         """Return leave-one-out errors of fits to some rows, with features and the exact kernel."""
         part, rows = self.target.subset(drawn), self.X[drawn]
-        counts, factor = row_weights(part.sample_weights, len(drawn)), 1.0
+        counts, factor = part.row_weights, 1.0
         if self.criterion.normalization == "centered_trace":  # trace 1 for any number of rows
             factor = self.bank.total / counts.total
         ridge = self.criterion.sample_ridge(part, self.regularization)
 
         def error(gram: FloatArray) -> float:
-            gram *= factor
-            for _ in range(2):  # rows, then columns
-                gram = counts.center(gram).T
-            gram = counts.scale_both(gram)
-            # The matrix is factored once and in place: the solve comes before the diagonal.
-            system = CholeskySystem(lambda: np.ascontiguousarray(gram), ridge)
+            system = centered_system(factor * gram, ridge, counts)
             return KernelLeastSquares.of(system, ridge, part).leave_one_out_error()
 
         features = self.bank.combined_features(self.weights)(rows)

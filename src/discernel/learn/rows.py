@@ -363,7 +363,7 @@ def _make_bank(
     stage, asked = run.stage, run.bank
     assert stage is not None
     kind, rank = (exact, None) if exact else (stage.kind, stage.rank)
-    normalization, weights = request.criterion.normalization, target.sample_weights
+    normalization, weights = request.criterion.normalization, target.row_weights
     if kind == "device":
         choice = asked._replace(kind="auto", rank=None) if exact else asked
         return make_bank(choice, kernels, X, normalization, weights, run.device), kind
@@ -400,5 +400,5 @@ def _prior_bank(kernels: list[Kernel], target: Target) -> Bank:
         [1] * len(kernels),
         kernel_names(kernels),
         diagonals=nothing + 1.0 / target.n_samples,
-        sample_weights=target.sample_weights,
+        sample_weights=target.row_weights,
     )

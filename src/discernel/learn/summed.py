@@ -293,12 +293,11 @@ class StreamedFit:
         part = self.target.part(counted)
         if not part.is_complete:  # the kernel was learned on all rows of a rare class
             counted, part = np.arange(len(self.truth)), self.target
-        shares = None if part.sample_weights is None else part.sample_weights.shares
 
         def loss(regularization: float) -> float:
             _, predicted = predict(regularization)
             found, _ = row_losses(predicted[counted], self.truth[counted], part)
-            return float(np.average(found, weights=shares))
+            return float(part.row_weights.means(found))
 
         return search_lambda(_LAMBDAS, loss)
 
@@ -367,9 +366,9 @@ class StreamedFit:
         return self.state.folds(self._groups)
 
     @property
-    def sample_weights(self) -> SampleWeights | None:
+    def row_weights(self) -> SampleWeights:
         """The relative weights of the rows of the sample."""
-        found: SampleWeights | None = self.target.sample_weights
+        found: SampleWeights = self.target.row_weights
         return found
 
     @property

@@ -15,7 +15,6 @@ from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
@@ -29,7 +28,9 @@ from discernel.arrays import (
     n_cores,
 )
 from discernel.arrays.groups import Groups
+from discernel.arrays.sample_weights import row_weights
 from discernel.bank import CombinedFeatures, CombinedKernel, TargetKernels
+from discernel.bank.system import centered_system
 from discernel.kernels import Kernel
 from discernel.kernels.columns import Table
 from discernel.kernels.weighted import slices
@@ -85,7 +86,7 @@ class LaterImportances:
     rows : ndarray of int
         Positions of the rows to leave out.
     truth, ridge, weights : ndarray of shape (n_samples, ...)
-        Targets, ridges and sample weights of the fit, as in `leave_rows_out`.
+        Targets, ridges and sample weights of the fit, as in `fit_of_gram`.
     labels : ndarray of shape (n_samples, ...)
         The labels for the losses of the head.
     groups : ndarray of shape (n_samples,) or None
@@ -111,13 +112,14 @@ class LaterImportances:
         if kernel.by_target:
             targets = draw_rows(np.arange(self.truth.shape[1]), _MOST_TARGETS)
             kernel, labels = kernel.of_targets(targets), labels[:, targets]
-            known = self.truth[:, targets], self.ridge[:, targets], self.weights
-            fit = _leave_rows_out_by_target(kernel, rows, *known, groups)
+            known = self.truth[:, targets], self.ridge[:, targets]
+            coef, left_out = _leave_rows_out_by_target(kernel, rows, *known, groups)
         else:
             gram = kernel.sum(kernel.rows, kernel.rows)
-            fit = leave_rows_out(gram, rows, self.truth, self.ridge, self.weights, groups)
-        X = kernel.rows[rows]
-        return column_importances(kernel, self.reader, self.head, X, *fit, labels)
+            fit = fit_of_gram(gram, self.truth, self.ridge, groups)
+            coef, left_out = fit.coef, fit.left_out(rows)
+        X, left_out = kernel.rows[rows], replace(left_out, weights=self.weights[rows])
+        return column_importances(kernel, self.reader, self.head, X, coef, left_out, labels)
 
 
 def importances_of(
@@ -164,9 +166,8 @@ def importances_of(
         n_columns = min(n_targets, _MOST_TARGETS)
     chosen = importance_rows(every, fit.n_samples * n_columns, reader)
     if kernel.rows is not None and (fit.n_samples <= _MOST_DEFERRED or kernel.by_target):
-        known, groups = fit.sample_weights, None if fit.groups is None else fit.groups.codes
-        weights = np.ones(fit.n_samples) if known is None else known.values
-        told = fit.truth, fit.ridge, weights, labels, groups
+        groups = None if fit.groups is None else fit.groups.codes
+        told = fit.truth, fit.ridge, fit.row_weights.values, labels, groups
         kept = cast(CombinedKernel | TargetKernels, kernel)  # features keep no rows
         return LaterImportances(kept, reader, head, chosen, *told)
     if fit.by_iteration:
@@ -234,62 +235,16 @@ def squared_losses(truth: FloatArray) -> Callable[[FloatArray], FloatArray]:
 # ---- left-out rows -----------------------------------------------------------------------------
 
 
-def leave_rows_out(
-    gram: FloatArray,
-    rows: NDArray[np.intp],
-    truth: FloatArray,
-    ridge: FloatArray,
-    weights: FloatArray,
-    groups: Groups | None = None,
-) -> tuple[FloatArray, LeftOutRows]:
-    """Return the coefficients of a fit to ``truth``, and its leave-one-out fits for some rows.
+def fit_of_gram(
+    gram: FloatArray, truth: FloatArray, ridge: FloatArray, groups: Groups | None = None
+) -> KernelLeastSquares:
+    """Return the fit of ``truth`` with a kernel matrix of all rows, which is overwritten.
 
-    With Q = N⁻¹ − N⁻¹11ᵀN⁻¹/(1ᵀN⁻¹1) and α = QT, the fit without row i has the coefficients
-    α − Q_:i α_i/Q_ii, which are 0 for row i, and the fit without the rows S of a group has
-    α − Q_:S (Q_SS)⁻¹α_S. They sum to 0, as α does, so kernels need not be centred. ``gram`` is the
-    kernel matrix of all rows, which is overwritten. ``ridge`` and ``weights`` are the ridge and the
-    sample weight of each row.
+    ``ridge`` is that of each row, over its sample weight. The coefficients of the fit, and of those
+    without a row, sum to 0, so they are the coefficients of the kernel that is not centred, too.
     """
-    gram -= gram.mean(axis=0)
-    gram -= gram.mean(axis=1, keepdims=True)
-    gram[np.diag_indices_from(gram)] += ridge
-    if groups is not None:
-        return _leave_groups_out(gram, rows, truth, weights, groups)
-    places = np.arange(len(rows))
-    right = np.zeros((len(gram), 1 + truth.shape[1] + len(rows)), order="F")
-    right[:, 0], right[:, 1 : -len(rows)] = 1.0, truth
-    right[rows, places - len(rows)] = 1.0
-    factor = scipy.linalg.lu_factor(gram.T, overwrite_a=True, check_finite=False)
-    solved = scipy.linalg.lu_solve(factor, right, overwrite_b=True, check_finite=False)
-    ones, solved = solved[:, 0], solved[:, 1:]
-    solved -= np.outer(ones, solved.sum(axis=0) / ones.sum())
-    coef, influence = solved[:, : -len(rows)], solved[:, -len(rows) :]
-    errors = coef[rows] / influence[rows, places][:, None]
-    return coef, LeftOutRows(rows, truth[rows] - errors, errors, influence, weights[rows])
-
-
-def _leave_groups_out(
-    system: FloatArray,
-    rows: NDArray[np.intp],
-    truth: FloatArray,
-    weights: FloatArray,
-    groups: Groups,
-) -> tuple[FloatArray, LeftOutRows]:
-    """Return `leave_rows_out` without the groups of the rows; N is overwritten."""
-    inverse = scipy.linalg.inv(system, overwrite_a=True)
-    ones = inverse.sum(axis=1)
-    inverse -= np.outer(ones, ones) / ones.sum()
-    coef = inverse @ truth
-    errors, parts = np.empty_like(coef), np.empty((len(rows), len(coef), coef.shape[1]))
-    for members in groups.batches:
-        blocks = inverse[members[:, :, None], members[:, None, :]]
-        errors[members] = np.linalg.solve(blocks, coef[members])
-    for place, number in enumerate(groups.numbers[rows]):
-        inside = groups.numbers == number
-        parts[place] = inverse[:, inside] @ errors[inside]
-    influence = parts.transpose(1, 0, 2).reshape(len(coef), -1)
-    scores, known = (truth - errors)[rows], (weights[rows], groups.subset(rows))
-    return coef, LeftOutRows(rows, scores, np.ones_like(scores), influence, *known)
+    rows = row_weights(None, len(gram))
+    return KernelLeastSquares(centered_system(gram, ridge, rows), ridge, truth, groups=groups)
 
 
 def _leave_rows_out_by_target(
@@ -297,21 +252,21 @@ def _leave_rows_out_by_target(
     rows: NDArray[np.intp],
     truth: FloatArray,
     ridge: FloatArray,
-    weights: FloatArray,
     groups: Groups | None,
 ) -> tuple[FloatArray, LeftOutRows]:
-    """Return `leave_rows_out` for targets with kernels and ridges of their own."""
+    """Return coefficients and left-out rows of targets with kernels and ridges of their own."""
     n_targets = truth.shape[1]
     coef, scores = np.empty_like(truth), np.empty((len(rows), n_targets))
     influence = np.empty((len(truth), len(rows), n_targets))
     for i in range(n_targets):
         gram = kernel.of_target(i)(kernel.rows, kernel.rows)
-        own, left_out = leave_rows_out(gram, rows, truth[:, [i]], ridge[:, i], weights, groups)
-        coef[:, i], scores[:, i] = own[:, 0], left_out.scores[:, 0]
+        fit = fit_of_gram(gram, truth[:, [i]], ridge[:, i], groups)
+        left_out = fit.left_out(rows)
+        coef[:, i], scores[:, i] = fit.coef[:, 0], left_out.scores[:, 0]
         influence[:, :, i] = left_out.influence * left_out.errors[:, 0]
-    known = weights[rows], None if groups is None else groups.subset(rows)
     flat = influence.reshape(len(truth), -1)
-    return coef, LeftOutRows(rows, scores, np.ones_like(scores), flat, *known)
+    found = replace(left_out, scores=scores, errors=np.ones_like(scores), influence=flat)
+    return coef, found
 
 
 def scores_without(

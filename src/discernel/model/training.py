@@ -376,6 +376,5 @@ def with_class_weight(target: ClassTarget, class_weight: Any) -> ClassTarget:
     factors = class_factors(class_weight, target)
     if factors is None:
         return target
-    values, known = factors[target.codes], target.sample_weights
-    weights = SampleWeights.of(values if known is None else values * known.values)
-    return replace(target, sample_weights=weights)
+    values = factors[target.codes] * target.row_weights.values
+    return replace(target, sample_weights=SampleWeights.of(values))

@@ -279,7 +279,7 @@ class Criterion(ABC):
 
     def check_target(self, target: Target, regularization: float | str) -> None:
         """Raise a clear error if the criterion is not defined for a target."""
-        if target.sample_weights is not None and not self.weighs_samples:
+        if not target.row_weights.is_equal and not self.weighs_samples:
             raise InvalidInputError(
                 f"criterion='{self.name}' does not declare that it takes sample weights. Got some, "
                 "by sample_weight or class_weight. Leave them out, use another criterion, or set "

@@ -83,7 +83,7 @@ class TargetFits:
         targets: FloatArray,
         target: Target,
     ) -> None:
-        self.sample_weights, self.groups = target.sample_weights, target.groups
+        self.row_weights, self.groups = target.row_weights, target.groups
         self.truth = target.row_weights.unscale(targets)
         self.coef, self.fitted, self.leave_one_out = (np.empty_like(targets) for _ in range(3))
         self.intercept = np.empty(targets.shape[1])

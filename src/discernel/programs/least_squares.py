@@ -10,6 +10,7 @@ samples for [Ye08]_, and with ridges in proportion to the class sizes for [Kim06
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from discernel.arrays import FloatArray
 from discernel.arrays.groups import Groups
 from discernel.arrays.sample_weights import SampleWeights, row_weights
-from discernel.bank import System
+from discernel.bank import Bank, System
 from discernel.targets import Target
 
 
@@ -58,7 +59,7 @@ class LeastSquares(Protocol):
         """‖f‖², the matrix of inner products between all pairs of targets."""
 
     @property
-    def sample_weights(self) -> SampleWeights | None:
+    def row_weights(self) -> SampleWeights:
         """The sample weights."""
 
 
@@ -130,9 +131,8 @@ class KernelLeastSquares:
     ) -> None:
         self._system, self._targets = system, targets
         self._ridge = np.broadcast_to(np.asarray(ridge, dtype=np.float64), len(targets))
-        self.sample_weights, self.groups = sample_weights, groups
-        self._rows = row_weights(sample_weights, len(targets))
-        roots = self._rows.roots  # with sample weights, √ω replaces the ones
+        self.row_weights, self.groups = row_weights(sample_weights, len(targets)), groups
+        roots = self.row_weights.roots  # with sample weights, √ω replaces the ones
         solved = system.solve(np.hstack([roots[:, None], targets]))
         self._solved_ones = solved[:, 0]  # N⁻¹1
         self._sum = float(roots @ self._solved_ones)
@@ -151,7 +151,7 @@ class KernelLeastSquares:
     ) -> KernelLeastSquares:
         """Return the fit of the scores of a target, or of other scores of its rows."""
         scores = target.scores if scores is None else scores
-        return cls(system, ridge, scores, target.sample_weights, target.groups)
+        return cls(system, ridge, scores, target.row_weights, target.groups)
 
     @property
     def by_iteration(self) -> bool:
@@ -166,17 +166,17 @@ class KernelLeastSquares:
     @property
     def fitted(self) -> FloatArray:
         """The predictions G̃·coef + b for the training rows, without a product with G̃."""
-        return self._rows.unscale(self._targets - self._ridge[:, None] * self._dual)
+        return self.row_weights.unscale(self._targets - self._ridge[:, None] * self._dual)
 
     @property
     def truth(self) -> FloatArray:
         """The targets t_i, not multiplied by √ω_i."""
-        return self._rows.unscale(self._targets)
+        return self.row_weights.unscale(self._targets)
 
     @property
     def ridge(self) -> FloatArray:
         """The ridge ρ_i/ω_i of each row."""
-        return self._ridge / self._rows.values
+        return self._ridge / self.row_weights.values
 
     @property
     def penalty(self) -> FloatArray:
@@ -186,11 +186,11 @@ class KernelLeastSquares:
     @cached_property
     def leave_one_out(self) -> FloatArray:
         """The leave-one-out prediction for each training row."""
-        return self._rows.unscale(self._targets - self._residuals)
+        return self.row_weights.unscale(self._targets - self._residuals)
 
     def left_out_groups(self, target: Target) -> Groups | None:
         """Return `Target.left_out_groups` of the training rows, told apart by their errors."""
-        return target.left_out_groups(self._rows.unscale(-self._dual))  # also where ρ is 0
+        return target.left_out_groups(self.row_weights.unscale(-self._dual))  # also where ρ is 0
 
     def left_out_scores(self, groups: Groups | None) -> FloatArray:
         """Return predictions of the training rows by fits without their group.
@@ -205,8 +205,8 @@ class KernelLeastSquares:
         if groups is None or groups is self.groups:
             left_out = self.leave_one_out
         else:
-            left_out = self._rows.unscale(self._targets - self._residuals_without(groups))
-        shares = 1.0 / self.ridge if self._ridge.any() else self._rows.values
+            left_out = self.row_weights.unscale(self._targets - self._residuals_without(groups))
+        shares = 1.0 / self.ridge if self._ridge.any() else self.row_weights.values
         shares = shares / shares.sum()
         targets = self.truth - shares @ self.truth
         return center_left_out(left_out, targets, shares, groups or self.groups)
@@ -234,10 +234,10 @@ class KernelLeastSquares:
         if self.groups is not None:
             return self._left_out_groups(rows, self.groups)
         places, units = np.arange(len(rows)), np.zeros((self.n_samples, len(rows)))
-        units[rows, places] = self._rows.roots[rows]
-        unit = KernelLeastSquares(self._system, self._ridge, units, self.sample_weights)
+        units[rows, places] = self.row_weights.roots[rows]
+        unit = KernelLeastSquares(self._system, self._ridge, units, self.row_weights)
         errors = self._dual[rows] / unit._dual[rows, places][:, None]
-        scores, weights = self.truth[rows] - errors, self._rows.values[rows]
+        scores, weights = self.truth[rows] - errors, self.row_weights.values[rows]
         return LeftOutRows(rows, scores, errors, unit.coef, weights)
 
     def _left_out_groups(self, rows: NDArray[np.intp], groups: Groups) -> LeftOutRows:
@@ -246,9 +246,9 @@ class KernelLeastSquares:
         inside = groups.numbers[:, None] == present  # (n_samples, n_groups)
         errors, n_targets = self._residuals, self._targets.shape[1]
         right = (inside[:, :, None] * errors[:, None, :]).reshape(self.n_samples, -1)
-        unit = KernelLeastSquares(self._system, self._ridge, right, self.sample_weights)
+        unit = KernelLeastSquares(self._system, self._ridge, right, self.row_weights)
         influence = unit.coef.reshape(self.n_samples, len(present), n_targets)[:, place]
-        weights = self._rows.values[rows]
+        weights = self.row_weights.values[rows]
         return LeftOutRows(
             rows,
             self.leave_one_out[rows],
@@ -263,7 +263,15 @@ class KernelLeastSquares:
         n_columns = self._targets.shape[1]
         if not n_columns:
             return 0.0  # a single class, with nothing to predict
-        return float(np.sum(self._residuals**2) / (self._rows.total * n_columns))
+        return float(np.sum(self._residuals**2) / (self.row_weights.total * n_columns))
+
+
+def fits_by_lambda(
+    bank: Bank, weights: FloatArray, target: Target, scores: FloatArray | None = None
+) -> Callable[[float], KernelLeastSquares]:
+    """Return a function from λ to the fit with a sum of kernels, which is combined only once."""
+    system = bank.systems(weights)
+    return lambda lam: KernelLeastSquares.of(system(lam), lam, target, scores)
 
 
 def solve_groups(

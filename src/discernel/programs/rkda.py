@@ -361,9 +361,9 @@ class RKDAProgram(ConvexProgram):
 
 def _orthogonal_to_ones(bank: Matrices) -> FloatArray:
     """Return an orthonormal basis of the vectors that sum to 0, weighted as the bank is."""
-    if bank.sample_weights is None:
+    if bank.row_weights.is_equal:
         return np.asarray(scipy.linalg.helmert(bank.n_samples)).T
-    return np.asarray(scipy.linalg.null_space(bank.sample_weights.roots[None]))
+    return np.asarray(scipy.linalg.null_space(bank.row_weights.roots[None]))
 
 
 def square_root(kernel: FloatArray) -> FloatArray:

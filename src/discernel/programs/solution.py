@@ -18,6 +18,17 @@ if TYPE_CHECKING:
 
 #: Up to this many samples, searches use all of them.
 FEW_SAMPLES = 500
+#: Readable names of candidates, and of the power of their column scales.
+_LABELS = {
+    "average": "equal weights",
+    "likelihood": "equal weights",
+    "sources": "equal weights of useful sources",
+    "weights": "learned weights",
+    "single": "best single kernel",
+    "loo": "weights by leave-one-out",
+    "rkda": "weights by rkda",
+}
+_STRENGTHS = {0.0: "unscaled", 0.5: "half scaled", 1.0: "scaled"}
 
 
 class Status(StrEnum):
@@ -297,21 +308,43 @@ class Candidate:
         """Error plus pull; the candidate with the smallest score is chosen."""
         return self.error + self.pull
 
+    @property
+    def _options(self) -> list[str]:
+        """The other choices that were made, in words."""
+        options = {
+            "columns as quantiles": self.quantiles,
+            "three widths per source": self.few_widths,
+            "with logistic regression": self.logistic,
+        }
+        return [text for text, is_chosen in options.items() if is_chosen]
+
+    def label(self, by_folds: bool) -> str:
+        """Return the name in pictures and tables: how it weights kernels and scales columns.
+
+        Parameters
+        ----------
+        by_folds : bool
+            Whether candidates were compared by folds; they then differ in the scaling too.
+
+        Examples
+        --------
+        >>> Candidate("average", np.ones(1), 0.1, 0.5, 0.0, strength=0.5).label(by_folds=True)
+        'equal weights, half scaled'
+        """
+        label = _LABELS.get(self.name, self.name)
+        if not by_folds:
+            return label
+        scaled = _STRENGTHS.get(self.strength, f"scaled to the power {self.strength:g}")
+        scaled += " by likelihood" if self.name == "likelihood" else ""
+        return ", ".join([label, scaled, *self._options])
+
     def describe(self, by_folds: bool) -> CandidateFacts:
         """Return the facts about the candidate, as plain data."""
         from discernel.show.facts import CandidateFacts
-        from discernel.show.words import candidate_label
 
         is_probability = self.accuracy is not None
         return CandidateFacts(
-            name=candidate_label(
-                self.name,
-                self.strength,
-                by_folds,
-                quantiles=self.quantiles,
-                logistic=self.logistic,
-                few_widths=self.few_widths,
-            ),
+            name=self.label(by_folds),
             regularization=float(self.regularization),
             n_kernels=int(np.count_nonzero(self.weights)),
             log_loss=float(self.error) if is_probability else None,
@@ -325,12 +358,10 @@ class Candidate:
             what = f"error {self.error:z.4f} + pull {self.pull:z.4f}"
         else:
             what = f"log-loss {self.error:z.4f}, accuracy {self.accuracy:.1%}"
-        metric = f", scales to the power {self.strength:g}" if self.strength else ""
-        metric += ", columns as quantiles" if self.quantiles else ""
-        metric += ", three widths per source" if self.few_widths else ""
-        metric += ", with logistic regression" if self.logistic else ""
-        n_kernels = np.count_nonzero(self.weights)
-        return f"{self.name}: {what} at λ = {self.regularization:.1e}, {n_kernels} kernels{metric}"
+        scales = [f"scales to the power {self.strength:g}"] if self.strength else []
+        kernels = f"{np.count_nonzero(self.weights)} kernels"
+        listed = ", ".join([kernels, *scales, *self._options])
+        return f"{self.name}: {what} at λ = {self.regularization:.1e}, {listed}"
 
 
 @dataclass(frozen=True, eq=False)

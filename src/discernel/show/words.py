@@ -12,18 +12,6 @@ _MOST_NAMES = 10
 _CONTROL = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
-#: Readable names of candidates of the default.
-_CANDIDATES = {
-    "average": "equal weights",
-    "likelihood": "equal weights",
-    "sources": "equal weights of useful sources",
-    "weights": "learned weights",
-    "single": "best single kernel",
-    "loo": "weights by leave-one-out",
-    "rkda": "weights by rkda",
-}
-#: Readable names for the power of the learned column scales.
-_STRENGTHS = {0.0: "unscaled", 0.5: "half scaled", 1.0: "scaled"}
 
 
 def printable(text: str) -> str:
@@ -56,54 +44,6 @@ def escaped(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)(escaped(entry) for entry in value)
     return value
-
-
-def candidate_label(
-    name: str,
-    strength: float,
-    by_folds: bool,
-    *,
-    quantiles: bool = False,
-    logistic: bool = False,
-    few_widths: bool = False,
-) -> str:
-    """Return the name of a candidate: how it weights kernels and scales columns.
-
-    Parameters
-    ----------
-    name : str
-        Internal name of the weighting.
-    strength : float
-        Power of the learned column scales.
-    by_folds : bool
-        Whether candidates were compared by folds; they then differ in the scaling too.
-    quantiles : bool, default=False
-        Whether the values of columns were replaced by normal quantiles.
-    logistic : bool, default=False
-        Whether it was compared with a kernel logistic regression in the mixture.
-    few_widths : bool, default=False
-        Whether each source has a kernel of three widths.
-
-    Examples
-    --------
-    >>> candidate_label("average", 0.5, by_folds=True)
-    'equal weights, half scaled'
-    >>> candidate_label("likelihood", 1.0, by_folds=True)
-    'equal weights, scaled by likelihood'
-    >>> candidate_label("average", 0.0, by_folds=True, quantiles=True)
-    'equal weights, unscaled, columns as quantiles'
-    """
-    label = _CANDIDATES.get(name, name)
-    scaled = _STRENGTHS.get(strength, f"scaled to the power {strength:g}")
-    scaled = f"{scaled} by likelihood" if name == "likelihood" else scaled
-    if not by_folds:
-        return label
-    options = {
-        "columns as quantiles": quantiles,
-        "three widths per source": few_widths,
-        "with logistic regression": logistic,
-    }
-    return ", ".join([label, scaled, *(text for text, is_so in options.items() if is_so)])
 
 
 def percent(value: float) -> str:

@@ -239,16 +239,15 @@ def _learn_for_machines(problem: _Problem, method: str, alpha: float, seed: int)
     if not names:
         return {}
     best: dict[str, tuple[int, GramSpectrum, RBF, float]] = {}
-    folds = problem.folds(seed)
+    labels, folds = Labels.from_partial(problem.marked), problem.folds(seed)
     for kernel in problem.kernels:
-        spectrum = GramSpectrum.of(kernel(problem.X))
+        spectrum = GramSpectrum.of(kernel(problem.X), labels.weights)
         parts = {len(part.values): (part, s) for s in SHARES for part in [spectrum.leading(s)]}
         for part, share in parts.values():
             matrices = (_reweighted_fold(problem, part, f, method, alpha, share) for f in folds)
             for name, right in _count(problem, names, matrices).items():
                 if name not in best or right > best[name][0]:
                     best[name] = right, part, kernel, share
-    labels = Labels.from_partial(problem.marked)
     return {
         name: (reweigh(part, labels, Reweighing(method, alpha), share).matrix, kernel)
         for name, (_, part, kernel, share) in best.items()

@@ -22,16 +22,10 @@ from discernel.compare.tables import (
     named_rows,
 )
 from discernel.inspection.source_weights import sum_by
+from discernel.learn import Candidate
+from discernel.programs.solution import compared_by_folds
 from discernel.show.facts import Block, ImportanceFacts, Row, importance_block
-from discernel.show.words import (
-    candidate_label,
-    join,
-    memory,
-    percent,
-    probability,
-    seconds,
-    signed,
-)
+from discernel.show.words import join, memory, percent, probability, seconds, signed
 
 #: Column headings for candidates that were compared by leave-one-out.
 _LEAVE_ONE_OUT = ("leave-one-out error + pull", "pull")
@@ -175,12 +169,13 @@ def candidate_blocks(table: ResultTable, dataset: str) -> Iterator[Block]:
     scaling would average over different splits.
     """
     for entry in table.of_dataset(dataset):
-        stored = [c for r in entry.successful if (c := r.result.details.get("considered"))]
+        known = (r.result.details.get("considered") for r in entry.successful)
+        stored = [list(map(_candidate, found)) for found in known if found]
         if not stored:
             continue
-        by_folds = any(each[4] > 0 or each[5] is not None for each in stored[0])
-        numbers = stored[0][0][5] is None  # numbers have no accuracy
-        by_line: dict[str, list[Any]] = defaultdict(list)
+        by_folds = compared_by_folds(stored[0])
+        numbers = stored[0][0].accuracy is None
+        by_line: dict[str, list[Candidate]] = defaultdict(list)
         for each in (each for found in stored for each in found):
             by_line[_line(each, by_folds)].append(each)
         chosen = Counter(_line(found[0], by_folds) for found in stored)
@@ -198,23 +193,24 @@ def candidate_blocks(table: ResultTable, dataset: str) -> Iterator[Block]:
         yield Block("", f"{entry.method} on {dataset}", "", tuple(rows), header, 2)
 
 
-def _line(candidate: Sequence[Any], by_folds: bool) -> str:
+def _candidate(stored: Sequence[Any]) -> Candidate:
+    """Return a stored candidate; earlier versions did not store whether columns were quantiles."""
+    name, error, pull, lam, strength, accuracy, *quantiles = stored
+    return Candidate(name, np.empty(0), lam, error, pull, strength, accuracy, any(quantiles))
+
+
+def _line(candidate: Candidate, by_folds: bool) -> str:
     """Return the name of the table row of a candidate."""
-    name, strength = candidate[0], candidate[4]
-    if by_folds and name == "weights":
+    if by_folds and candidate.name == "weights":
         return "learned weights, best scaling"
-    # Comparisons of earlier versions did not store whether columns were quantiles.
-    return candidate_label(
-        name, strength if by_folds else 0.0, by_folds, quantiles=any(candidate[6:])
-    )
+    return candidate.label(by_folds)
 
 
-def _mean_numbers(candidates: Sequence[Sequence[Any]], by_folds: bool) -> tuple[float, float]:
+def _mean_numbers(candidates: Sequence[Candidate], by_folds: bool) -> tuple[float, float]:
     """Return the mean loss of a candidate, and its mean accuracy, R² or pull."""
-    costs = [each[1] + each[2] for each in candidates]
-    shown = [1.0 - each[1] if each[5] is None else each[5] for each in candidates]
-    beside = shown if by_folds else [each[2] for each in candidates]
-    return float(np.mean(costs)), float(np.mean(beside))
+    shown = [1.0 - each.error if each.accuracy is None else each.accuracy for each in candidates]
+    beside = shown if by_folds else [each.pull for each in candidates]
+    return float(np.mean([each.score for each in candidates])), float(np.mean(beside))
 
 
 # ---- failures and environment ------------------------------------------------------------------

@@ -203,7 +203,7 @@ class AKFDClassifier(ClassifierMixin, BaseKernelEstimator):
             nu,
             tol=self.tol,
             max_iter=self.max_iter,
-            sample_weights=target.sample_weights,
+            sample_weights=target.row_weights,
         )
         if not found.converged:
             self._warn(found, nu)
@@ -288,7 +288,7 @@ class AKFDClassifier(ClassifierMixin, BaseKernelEstimator):
             random_state=self.random_state,
             tol=max(self.tol, _COARSE_TOL),
             max_iter=min(self.max_iter, _COARSE_MAX_ITER),
-            sample_weights=target.sample_weights,
+            sample_weights=target.row_weights,
         )
 
     def _warn(self, found: Alternation, nu: float) -> None:

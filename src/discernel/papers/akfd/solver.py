@@ -323,7 +323,7 @@ def choose_nu(
         if part.n_classes < 2:
             continue
         block, cross = _block(stack, train, train), _block(stack, test, train)
-        d, weights = one_against_rest(part), part.sample_weights
+        d, weights = one_against_rest(part), part.row_weights
         path = _alternate_along(block, d, values, tol, max_iter, weights)
         for position, found in enumerate(path):
             right = part.classes[decide(found.scores(cross))] == target.classes[target.codes[test]]
@@ -344,7 +344,7 @@ def _alternate_along(
     nus: Sequence[float],
     tol: float,
     max_iter: int,
-    sample_weights: SampleWeights | None,
+    sample_weights: SampleWeights,
 ) -> Iterator[Alternation]:
     """Yield the results of the alternation for increasing ν, until rounding errors prevail."""
     kernels = StoredMatrices(grams, sample_weights=sample_weights)

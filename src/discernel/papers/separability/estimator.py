@@ -16,7 +16,7 @@ from sklearn.utils.validation import (
     has_fit_parameter,
 )
 
-from discernel.arrays import Device, FloatArray, as_rows, blas_threads, squared_norms
+from discernel.arrays import Device, FloatArray, as_rows, blas_threads, is_sparse, squared_norms
 from discernel.discriminant import Head
 from discernel.estimators.base import (
     BaseKernelEstimator,
@@ -257,8 +257,8 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelEstimator):
         training, labels, classes = self._check_partial(X, y, sample_weight)
         target = labels.target
         final = self._final(target)
-        weights = target.sample_weights
-        options = {} if weights is None else {"sample_weight": weights.values}
+        weights = target.row_weights
+        options = {} if weights.is_equal else {"sample_weight": weights.values}
         with blas_threads(labels.n_samples):
             chosen, name, trials, spectrum, matrix = self._learn_kernel(training, labels)
             known = target.classes[target.codes]
@@ -322,14 +322,14 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelEstimator):
 
     def _final(self, target: ClassTarget) -> Any:
         """Return the unfitted classifier for the labelled rows, or raise a clear error."""
-        weights, n_labelled = target.sample_weights, target.n_samples
+        weights, n_labelled = target.row_weights, target.n_samples
         if self.estimator is not None:
             if getattr(self.estimator, "kernel", "precomputed") != "precomputed":
                 raise InvalidInputError(
                     "The estimator must take kernel matrices. Got one with "
                     f"kernel={self.estimator.kernel!r}: set kernel='precomputed'."
                 )
-            if weights is not None and not has_fit_parameter(self.estimator, "sample_weight"):
+            if not weights.is_equal and not has_fit_parameter(self.estimator, "sample_weight"):
                 raise InvalidInputError(
                     "The estimator must accept sample_weight if rows or classes have weights. "
                     f"{type(self.estimator).__name__} does not. Leave the weights out, or use "
@@ -394,9 +394,9 @@ def _default_kernels(X: Any) -> list[Kernel]:
     X = as_rows(X)
     mean = np.asarray(X.mean(axis=0)).ravel()
     # The mean of ‖x − z‖² over all pairs is twice the mean of ‖x − mean‖².
-    if isinstance(X, np.ndarray):
-        spread = 2.0 * float(np.mean(squared_norms(X - mean)))
-    else:
+    if is_sparse(X):
         spread = 2.0 * float(np.mean(squared_norms(X)) - mean @ mean)
+    else:
+        spread = 2.0 * float(np.mean(squared_norms(X - mean)))
     scale = np.sqrt(spread) if spread > 0 else 1.0
     return [RBF(width=float(scale * np.sqrt(factor))) for factor in _SQUARED_WIDTHS]

@@ -22,7 +22,7 @@ from discernel.arrays import (
     matmul,
     on_host,
 )
-from discernel.arrays.sample_weights import SampleWeights, weights_of
+from discernel.arrays.sample_weights import SampleWeights, row_weights
 from discernel.bank.grams import check_grams
 from discernel.exceptions import InvalidInputError, check_number, unknown_choice
 from discernel.kernels.columns import is_missing
@@ -70,7 +70,7 @@ class Labels:
     target: ClassTarget
     rows: NDArray[np.intp]
     n_samples: int
-    weights: SampleWeights | None = None
+    weights: SampleWeights
 
     @classmethod
     def from_partial(
@@ -119,7 +119,8 @@ class Labels:
         if known.dtype.kind == "O":
             known = np.array(known.tolist())
         rows = np.flatnonzero(~marked)
-        target = ClassTarget.from_labels(known, weights_of(weights, rows))
+        weights = row_weights(weights, len(y))
+        target = ClassTarget.from_labels(known, weights.subset(rows))
         if declared is not None:
             present = set(target.classes.tolist())
             absent = [c for c in declared if c not in present and not _is_marked(c, unlabelled)]
@@ -230,18 +231,15 @@ class GramSpectrum(NamedTuple):
     starts: NDArray[np.intp]
 
     @classmethod
-    def of(cls, K: FloatArray, weights: SampleWeights | None = None) -> GramSpectrum:
+    def of(cls, K: FloatArray, weights: SampleWeights) -> GramSpectrum:
         """Return the spectrum of a kernel matrix, with weighted rows."""
-        if weights is not None:
-            K = weights.scale_both(K.copy())
+        K = K if weights.is_equal else weights.scale_both(K.copy())
         # For all eigenvalues, many of them equal, the default "evr" is several times slower.
         values, vectors = scipy.linalg.eigh(K, driver="evd")
         there = np.flatnonzero(values > _NOISE * values[-1])[::-1]
         values = values[there]
         is_new = np.concatenate([[True], values[:-1] - values[1:] > _NOISE * values[0]])
-        vectors = np.ascontiguousarray(vectors[:, there])
-        if weights is not None:
-            vectors /= weights.roots[:, None]
+        vectors = weights.unscale(np.ascontiguousarray(vectors[:, there]))
         return cls(values, vectors, np.flatnonzero(is_new))
 
     def leading(self, share: float) -> GramSpectrum:
@@ -332,7 +330,7 @@ def reweigh_spectrum(
             f"Got {labels.n_samples} labels and a matrix of shape {grams.shape[1:]}."
         )
     with blas_threads(labels.n_samples):
-        leading = GramSpectrum.of(grams[0]).leading(share)
+        leading = GramSpectrum.of(grams[0], labels.weights).leading(share)
         found = reweigh(leading, labels, rule, share)
     return found if device is None else replace(found, device=device)
 
@@ -393,7 +391,7 @@ def reweigh(
         mu = np.sqrt(rule.weights(spectrum, scatter, aligned))
     if method == "dinkelbach":
         maximal = True
-    counted = None if labels.weights is None else labels.weights.values
+    counted = None if labels.weights.is_equal else labels.weights.values
     return ReweighedSpectrum(vectors, values, mu, scatter, method, share, number, maximal, counted)
 
 
