@@ -1,4 +1,4 @@
-"""The figure of the README: importances, ranks and calibration.
+"""The figure of the README: importances, ranks and calibration; and its form for narrow screens.
 
 Run ``pip install '.[app]'`` and ``python examples/overview.py``, from a clone. Importances and
 calibration are those of the simulated patients of ``discernel demo``, with cross-validated
@@ -102,11 +102,14 @@ def draw_calibration(axes) -> None:
     axes.legend(frameon=False, loc="upper left")
 
 
-def draw(target: Path) -> None:
+def draw(target: Path, *, narrow: bool = False) -> None:
     plt.rcParams.update({"font.size": 10, "text.color": INK, "axes.labelcolor": INK})
-    figure, panels = plt.subplots(
-        1, 3, figsize=(12, 4.1), width_ratios=[1.15, 1.0, 0.95], layout="constrained"
-    )
+    if narrow:
+        figure, panels = plt.subplots(3, 1, figsize=(5.2, 11.4), layout="constrained")
+    else:
+        figure, panels = plt.subplots(
+            1, 3, figsize=(12, 4.1), width_ratios=[1.15, 1.0, 0.95], layout="constrained"
+        )
     for axes, draw_panel in zip(
         panels, (draw_importances, draw_ranks, draw_calibration), strict=True
     ):
@@ -120,4 +123,6 @@ def draw(target: Path) -> None:
 if __name__ == "__main__":
     target = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/images/overview.png")
     draw(target)
-    print(f"written: {target}")
+    narrow = target.with_stem(f"{target.stem}_narrow")
+    draw(narrow, narrow=True)
+    print(f"written: {target} and {narrow}")

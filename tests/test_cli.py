@@ -466,7 +466,9 @@ def test_demo_shows_wins_and_losses_and_writes_a_report(tmp_path, monkeypatch):
     )
     important = re.findall(r"^ +(\w+) +\d+\.\d %", result.output, flags=re.M)[:4]
     assert set(important) == {"width", "height", "charge", "field"}
-    assert (tmp_path / "demo.html").is_file()
+    page = (tmp_path / "demo.html").read_text(encoding="utf-8")
+    assert "accuracy % on few columns" in page, "one name on terminal and page"
+    assert "few_columns" not in page
 
 
 # ---- commands of other packages ----------------------------------------------------------------

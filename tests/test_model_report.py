@@ -58,13 +58,13 @@ def test_the_page_is_whole_and_loads_nothing(page):
     assert [e["text"] for e in page.all("h1")] == ["Wine & co"]
     sections = [section["id"] for section in page.all("section")]
     assert sections == [
-        "summary", "importances", "confusion", "links", "candidates", "kernels", "learning",
-        "origin", "columns", "rows",
+        "summary", "rows", "importances", "confusion", "links", "candidates", "kernels", "learning",
+        "origin", "columns",
     ]  # fmt: skip
     assert [a["href"] for a in page.all("a") if "nav" in a["within"]] == [f"#{s}" for s in sections]
     assert len(page.all("script")) == 1
     cards = [e["id"] for e in page.all("div") if e.get("class") == "card"]
-    assert cards == ["expect", "next", "matter"]
+    assert cards == ["expect", "next", "matter-importances"]
     for element in page.elements:
         assert not {"style", "src", "onclick"} & set(element)
     assert all(svg["aria-hidden"] == "true" for svg in page.all("svg"))
@@ -76,6 +76,7 @@ def test_importances_are_those_of_the_model(page, clf):
     expected = [[f"column {i}", f"{100 * shares[i]:.1f} ± {100 * std[i]:.1f} %", ""] for i in order]
     assert rows(page, "importances") == expected
     bars = [float(e["width"]) for e in page.all("rect") if "details" in e["within"]]
+    bars = bars[len(STORY.contributions) :]
     expected = 100 * shares[order] / shares.max()
     np.testing.assert_allclose(bars[: len(order)], expected, atol=0.06)
 
@@ -163,6 +164,24 @@ def test_sources_pipelines_and_regression(tmp_path):
     text = page.all("main")[0]["text"]
     assert "R²" in text
     assert "accuracy" not in text
+
+
+def test_sources_are_on_the_first_screen_and_in_the_advice(tmp_path):
+    """A column may have no importance because others of its source, of great worth, replace it."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(80) % 2
+    copies = labels[:, None] + 0.3 * rng.normal(size=(80, 1)) + 0.01 * rng.normal(size=(80, 6))
+    table = np.column_stack([copies, rng.normal(size=80)])
+    sources = {"signal": RBF().on([0, 1, 2, 3, 4, 5]), "noise": RBF().on([6])}
+    clf = MultipleKernelDiscriminant(sources, criterion="rkda").fit(table, labels)
+    page = page_of(tmp_path, clf)
+    cards = [e["id"] for e in page.all("div") if e.get("class") == "card"]
+    assert cards == ["expect", "next", "matter-sources", "matter-importances"]
+    worth = {row[0]: row[1] for row in rows(page, "sources")}
+    assert [row[:2] for row in rows(page, "summary")][:2] == [list(pair) for pair in worth.items()]
+    advice = [e["text"] for e in page.all("li") if "main" in e["within"]]
+    assert "1 source has no importance beyond the standard error: try a fit without it." in advice
+    assert not [each for each in advice if "column" in each]
 
 
 def test_names_are_text_whatever_they_hold(tmp_path):

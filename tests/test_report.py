@@ -670,7 +670,7 @@ def test_words_say_what_to_expect():
     assert rows == [
         ("accuracy", "91.0 %", f"{words.DEFAULT}, 95 % interval 87.7 to 94.3"),
         ("baseline", "41.0 %", "accuracy of always predicting the most frequent class"),
-        ("log-loss", "0.100", "the true class has a probability of 90.5 %, as a geometric mean"),
+        ("log-loss", "0.100", "smaller is better; class shares: 1.000"),
     ]
     by_loss = [row.cells[:2] for row in first_screen(summarize(found, "log_loss"))["expected"]]
     assert by_loss[:2] == [("log-loss", "0.100"), ("baseline", "1.000")]

@@ -41,7 +41,8 @@ together = clf.score(X_test, y_test)
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 3.6), layout="constrained")
 bars = [*(f"{name} alone" for name in alone), *(f"without {name}" for name in without), "all"]
 values = [*alone.values(), *without.values(), together]
-left.barh(bars, values, color=["C4"] * 3 + ["C0"] * 3 + ["C1"])
+left.scatter(values, bars, s=90, color=["C4"] * 3 + ["C0"] * 3 + ["C1"])
+left.grid(axis="y", alpha=0.4)
 left.set(xlim=(0.8, 1), xticks=[0.8, 0.9, 1], xlabel=f"accuracy on {len(y_test)} held-out rows")
 left.set_title("Accuracy by source")
 left.invert_yaxis()

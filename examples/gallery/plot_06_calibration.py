@@ -47,6 +47,7 @@ left.legend(frameon=False)
 losses = {name: log_loss(y_test, values) for name, values in probabilities.items()}
 bars = right.bar(losses.keys(), losses.values(), color=["C0", "C1", "C2", "C3"])
 right.bar_label(bars, fmt="%.3f")
+right.margins(y=0.1)  # room for the labels
 right.set(title="Log-loss (smaller is better)")
 right.tick_params(axis="x", rotation=20)
 plt.show()

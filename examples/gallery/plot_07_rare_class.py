@@ -33,7 +33,7 @@ fits = {
 # %%
 # Recall is the share of rare rows that are found, precision the share of alarms that are correct.
 
-figure, axes = plt.subplots(figsize=(8, 4.6), layout="constrained")
+figure, axes = plt.subplots(figsize=(11, 4.6), layout="constrained")
 plain = fits["default"].predict_proba(X_test)[:, 1]
 precision, recall, _ = precision_recall_curve(y_test, plain)
 axes.plot(recall, precision, color="lightgray", lw=3, label="all thresholds")
@@ -44,7 +44,7 @@ for (name, clf), marker in zip(fits.items(), "osD^", strict=True):
 axes.axhline(y_test.mean(), color="gray", ls=":", label="alarm for every row")
 axes.set(title=f"{y_test.sum()} rare rows among {len(y_test):,}", xlabel="recall")
 axes.set(ylabel="precision", xlim=(0, 1.02), ylim=(0, 1.02))
-axes.legend(frameon=False, loc=(0.02, 0.1))
+axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 plt.show()
 
 # %%

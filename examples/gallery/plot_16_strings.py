@@ -47,9 +47,11 @@ alone = [fit.score(X_test, y_test) for fit in fits]
 # Left: accuracy of each kernel alone and of the learned combination. Right: held-out sequences.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 3.8), layout="constrained")
-left.bar([*kernels, "learned"], [*alone, clf.score(X_test, y_test)], color=["C4"] * 5 + ["C0"])
-left.set(title="200 held-out sequences", ylabel="accuracy", ylim=(0.4, 1))
-left.tick_params(axis="x", rotation=30)
+values = [*alone, clf.score(X_test, y_test)]
+left.scatter(values, [*kernels, "learned"], s=90, color=["C4"] * 5 + ["C0"])
+left.grid(axis="y", alpha=0.4)
+left.set(title="200 held-out sequences", xlabel="accuracy", xlim=(0.6, 0.9))
+left.invert_yaxis()
 for label, name in enumerate(("no motif", "motif")):
     right.hist(clf.predict_proba(X_test)[y_test == label, 1], bins=20, alpha=0.6, label=name)
 right.set(title="Predicted probability of the motif", xlabel="probability", ylabel="sequences")

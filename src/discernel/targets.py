@@ -184,7 +184,12 @@ class ClassTarget(Target):
                 f"{y[~np.isfinite(y)][0]} at position {np.flatnonzero(~np.isfinite(y))[0]}."
             )
         if type_of_target(y) not in ("binary", "multiclass"):
-            check_classification_targets(y)
+            try:
+                check_classification_targets(y)
+            except ValueError as error:
+                raise InvalidInputError(
+                    f"{error} To predict numbers, use MultipleKernelRidge."
+                ) from None
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < least:
             raise InvalidInputError(

@@ -288,6 +288,8 @@ def test_a_line_of_names_may_be_missing(write):
     assert opened.target == "column 3"
     assert opened.dataset.y.tolist() == ["setosa", "setosa", "other"]
     assert "no header: columns are called 'column 1', 'column 2' and 1 more" in (opened.notes[0])
+    with pytest.raises(InvalidInputError, match=r"Got 'ill'.*has no header.*are numbered, 'colu"):
+        open_file(write("5.1,3.5,setosa\n4.9,3.0,other\n"), "ill")
     with pytest.raises(InvalidInputError, match="has 'column 1', 'column 2', 'column 3'"):
         open_file(write("1,2,3\n4,5,6\n"))
 

@@ -1,6 +1,7 @@
 """Every bad input: what must hold, what was received, what to do, before any heavy work."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
@@ -238,3 +239,65 @@ def test_a_regression_on_names_or_dates_says_what_to_use():
     days = np.datetime64("2024-01-01") + np.arange(8)
     with pytest.raises(InvalidInputError, match=r"y must hold numbers.*2024-01-01"):
         MultipleKernelRidge().fit(X, days)
+
+
+TABLE = pd.DataFrame({"age": np.arange(12.0), "dose": np.arange(12.0) ** 2})
+LABELS = ["p", "q"] * 6
+#: What is fitted, and what the error must say: what holds, what was received, what to do.
+MISTAKES = {
+    "images": (
+        lambda: MultipleKernelDiscriminant().fit(np.ones((12, 3, 3)), LABELS),
+        r"dim 3.*dim <= 2.*X.reshape\(len\(X\), -1\)",
+    ),
+    "a file": (
+        lambda: MultipleKernelDiscriminant().fit("patients.csv", LABELS),
+        r"X must be one table. Got 'patients.csv'. Read the file, .*open_rows\('patients.csv'",
+    ),
+    "the name of the target": (
+        lambda: MultipleKernelDiscriminant().fit(TABLE, "dose"),
+        r"y must have one label or number per row. Got 'dose'.*X\['dose'\]",
+    ),
+    "fewer labels": (
+        lambda: MultipleKernelDiscriminant().fit(TABLE, LABELS[:-2]),
+        r"samples: \[12, 10\]. X and y must have the same number of rows: remove the same rows",
+    ),
+    "0/1 columns": (
+        lambda: MultipleKernelDiscriminant().fit(TABLE, np.eye(12)[:, :2]),
+        r"y should be a 1d array.*shape \(12, 2\).*MultiLabelKernelDiscriminant",
+    ),
+    "numbers": (
+        lambda: MultipleKernelDiscriminant().fit(TABLE, np.arange(12) ** 0.5),
+        "Unknown label type: continuous.*MultipleKernelRidge",
+    ),
+    "two columns of one name": (
+        lambda: MultipleKernelDiscriminant().fit(TABLE.set_axis(["a", "a"], axis=1), LABELS),
+        "Column names must be unique. Got 'a' 2 times. Rename",
+    ),
+    "a misspelt column": (
+        lambda: MultipleKernelDiscriminant([RBF().on(["aged"])]).fit(TABLE, LABELS),
+        r"column 'aged' is not among the columns \['age', 'dose'\]. Did you mean 'age'",
+    ),
+    "lists of kernels": (
+        lambda: MultipleKernelDiscriminant({"all": [RBF(), Linear()]}).fit(TABLE, LABELS),
+        r"one kernel or its columns.*Got a list with RBF.*source_kernels\(sources, kernels",
+    ),
+    "another order": (
+        lambda: (
+            MultipleKernelDiscriminant([Linear()], criterion="uniform")
+            .fit(TABLE, LABELS)
+            .predict(TABLE[["dose", "age"]])
+        ),
+        r"must be in the same order.*predict\(X\[model.feature_names_in_\]\)",
+    ),
+    "rows as matrices": (
+        lambda: learn_kernel(TABLE.to_numpy(), LABELS),
+        r"matrices must be square.*Got.*\(12, 2\).*MultipleKernelDiscriminant",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_plausible_mistake_is_answered_with_what_to_do(mistake):
+    make, message = MISTAKES[mistake]
+    with pytest.raises(InvalidInputError, match=f"(?s){message}"):
+        make()

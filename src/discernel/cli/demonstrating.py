@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from rich.text import Text
@@ -67,7 +68,7 @@ def demo_command(
         make_parent_folder(store)
         with Store(store) as results:
             run(plan, results, n_jobs=-1 if jobs is None else jobs, progress=True)
-            records = results.records(plan.cells(), predictions=True)
+            records = [_titled(each) for each in results.records(plan.cells(), predictions=True)]
         page = store.with_suffix(".html") if report is None else report
         page = write_report(records, page, title="discernel: a demonstration")
         _show(records)
@@ -103,7 +104,7 @@ def _show(records: list[Record]) -> None:
     for words in _verdicts(accuracy, log_loss):
         out.print(f"\n{words}")
     # In this data set it is known which columns matter.
-    found = mean_importances(accuracy.entries["few_columns", "discernel"].records)
+    found = mean_importances(accuracy.entries["few columns", "discernel"].records)
     if found:
         out.print()
         title = "columns that matter in few columns"
@@ -123,7 +124,7 @@ def _print_table(
     for dataset in table.datasets:
         entries = [table.entries.get((dataset, name)) for name in _METHODS]
         cells = [show(e, table) if e and e.values else Text("failed", "red") for e in entries]
-        shown.add_row(_title(dataset), *cells)
+        shown.add_row(dataset, *cells)
     out.print(f"\n[bold]{title}[/]")
     out.print(shown)
 
@@ -148,7 +149,7 @@ def _verdicts(accuracy: ResultTable, log_loss: ResultTable) -> list[str]:
         first, ours = accuracy.ranked(name)[0], accuracy.entries[name, "discernel"]
         if first is not ours:
             said.append(
-                f"On {_title(name)}, {first.method} has the better accuracy: "
+                f"On {name}, {first.method} has the better accuracy: "
                 f"{100 * first.mean:.1f} % against {100 * ours.mean:.1f} %, "
                 f"{_CLEARLY[ours.verdict]}."
             )
@@ -157,3 +158,9 @@ def _verdicts(accuracy: ResultTable, log_loss: ResultTable) -> list[str]:
 
 def _title(name: str) -> str:
     return {"wdbc": "breast cancer"}.get(name, name.replace("_", " "))
+
+
+def _titled(record: Record) -> Record:
+    """Return a record under the title of its data set, which terminal and page show."""
+    data = replace(record.cell.data, name=_title(record.cell.data.name))
+    return replace(record, cell=replace(record.cell, data=data))

@@ -117,7 +117,9 @@ def comparison_plan(
     found = [find_method(each, numbers=numbers) for each in methods or default]
     chosen = {method.name: method for method in found}  # without duplicates
     if not 0.0 < train_size < 1.0:
-        raise InvalidInputError(f"train_size must be between 0 and 1. Got {train_size!r}.")
+        raise InvalidInputError(
+            f"train_size must be between 0 and 1, such as 0.8. Got {train_size!r}."
+        )
     splits = Splits(n=n_splits, train_size=train_size, seed=seed, stratify=not numbers)
     return Plan(f"compare {data.name}", (data,), tuple(chosen.values()), splits)
 

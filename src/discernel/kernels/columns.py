@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from discernel.arrays import ROUNDING, SQUARED_ROUNDING, FloatArray, is_frame, is_sparse
-from discernel.exceptions import InvalidInputError
+from discernel.exceptions import InvalidInputError, did_you_mean
 
 #: Type names of missing cells of pandas, which may not be installed.
 _MISSING = ("NAType", "NaTType")
@@ -310,7 +310,8 @@ def _position(name: str, frame: Any) -> int:
     matches = [i for i, known in enumerate(names) if known == name]
     if len(matches) != 1:
         problem = "is not among" if not matches else f"occurs {len(matches)} times among"
-        raise InvalidInputError(f"The column {name!r} {problem} the columns {list(names)}.")
+        meant = "" if matches else did_you_mean(name, names)
+        raise InvalidInputError(f"The column {name!r} {problem} the columns {list(names)}.{meant}")
     return matches[0]
 
 

@@ -224,6 +224,14 @@ def are_sources(kernels: Any) -> bool:
             f"{list(kernels.values())!r}. For columns, make kernels with "
             "discernel.views.source_kernels, and add the others to its result."
         )
+    for each in kernels.values():
+        made = [one for one in each if isinstance(one, Kernel)] if isinstance(each, list) else []
+        if made:
+            raise InvalidInputError(
+                "A source must have one kernel or its columns. Got a list with "
+                f"{made[0].name}. For several kernels of a source, use discernel.views."
+                "source_kernels(sources, kernels, table)."
+            )
     return bool(are_columns) and all(are_columns)
 
 

@@ -151,6 +151,11 @@ def _bank_and_target(
         names, grams = [str(name) for name in grams], list(grams.values())
     one = grams[0] if isinstance(grams, (list, tuple)) and grams else grams
     shape = np.shape(one) if device_of(one) is None else tuple(one.shape)
+    if len(shape) >= 2 and shape[-1] != shape[-2]:
+        raise InvalidInputError(
+            f"Gram matrices must be square, (n_samples, n_samples). Got shape {shape[-2:]}. For "
+            "rows of features, use MultipleKernelDiscriminant().fit(X, y)."
+        )
     if len(shape) >= 2 and shape[-1] != len(y):
         raise InvalidInputError(
             "There must be one label per row of the Gram matrices. "

@@ -30,7 +30,7 @@ from discernel.kernels.columns import (
 )
 from discernel.kernels.make import are_sources, learns_scales
 from discernel.model.model import KeptRows
-from discernel.rows.cells import ColumnFacts, as_table, is_plain
+from discernel.rows.cells import ColumnFacts, as_table, column_names, is_plain
 from discernel.rows.encoder import TableEncoder, has_row_numbers
 from discernel.rows.groups import group_codes, group_labels
 from discernel.rows.reader import (
@@ -159,7 +159,7 @@ def check_training(
     absent = present = weights = matrices = None
     codes = None if groups is None else group_codes(group_labels(groups, _num_samples(X)))
     if sample_weight is not None:
-        check_consistent_length(X, y)
+        _check_lengths(X, y)
         values = check_sample_weight(sample_weight, _num_samples(X))
         counted = np.flatnonzero(values)
         if len(counted) < len(values):
@@ -190,6 +190,11 @@ def _check_targets(y: Any, places: NDArray[np.intp] | None, *, numbers: bool) ->
     scikit-learn's own errors name neither the row nor a remedy.
     """
     cells = np.asarray(y)
+    if cells.dtype.kind in "US" and cells.ndim == 0:
+        raise InvalidInputError(
+            f"y must have one label or number per row. Got {y!r}. If X has this column: "
+            f"fit(X.drop(columns={y!r}), X[{y!r}])."
+        )
     if cells.ndim == 0 or cells.dtype.kind not in "OfMUS":
         return
     if cells.dtype.kind == "f":
@@ -208,6 +213,29 @@ def _check_targets(y: Any, places: NDArray[np.intp] | None, *, numbers: bool) ->
         )
     if numbers:
         refuse_words(cells)
+
+
+def _check_labels(y: Any, estimator: str, **options: Any) -> Any:
+    """Return y as scikit-learn checks it; add advice to its error about several columns."""
+    try:
+        return _check_y(y, estimator=estimator, **options)
+    except ValueError as error:
+        if np.ndim(y) == 2 and "should be a 1d array" in str(error):
+            raise InvalidInputError(
+                f"{error} Pass one column; for several labels per row, as columns of 0 and 1, use "
+                "MultiLabelKernelDiscriminant."
+            ) from None
+        raise
+
+
+def _check_lengths(X: Any, y: Any) -> None:
+    """Raise an error if X and y differ in their number of rows."""
+    try:
+        check_consistent_length(X, y)
+    except ValueError as error:
+        raise InvalidInputError(
+            f"{error}. X and y must have the same number of rows: remove the same rows from both."
+        ) from None
 
 
 def _select_weighted(X: Any, present: NDArray[np.intp], precomputed: bool) -> tuple[Any, Any]:
@@ -233,6 +261,8 @@ def _check(
     X = frame = on_host(X)
     if y is None:
         raise InvalidInputError(f"{name} requires y to be passed, but the target y is None")
+    if is_frame(X):
+        column_names(X)  # refuses duplicate names
     # The default kernels take categories, text and missing cells.
     tables = learns_scales(candidates)
     if is_word(candidates, "precomputed"):
@@ -255,8 +285,8 @@ def _check(
         reader = replace(reader, kernels=[Standardized(Linear())])
         if reader.encoder is None:
             reader = replace(reader, medians=column_quantiles(X, (0.5,))[0])
-    y = _check_y(y, estimator=name, **options)
-    check_consistent_length(X, y)
+    y = _check_labels(y, name, **options)
+    _check_lengths(X, y)
     return TrainingRows(X, y, _resolved(reader, X, frame), proposes=proposes, sources=sources)
 
 

@@ -169,9 +169,7 @@ def write_facts_report(
     parts = {part.id: part for part in facts.blocks()}
     lead, following = parts.pop("data"), parts.pop("next")
     expected = parts.pop("expected", None)
-    matters = parts.get("importances") or parts.get("sources")
-    if matters is not None and len(matters.rows) <= _MOST_FIRST:
-        del parts[matters.id]  # the first screen shows the whole table
+    matters = _first_screen(parts)
     named = [(part.id, part.heading) for part in parts.values()]
     rows = [("rows", "Some rows explained")] if explanations else []
     return write_page(
@@ -179,12 +177,28 @@ def write_facts_report(
         path,
         title=printable(title),
         source="a fitted model",
-        contents=[("summary", "Summary"), *named, *rows],
+        contents=[("summary", "Summary"), *rows, *named],
         lead=f"{facts.estimator}: {lead.aside}.",
-        notes=lead.sentences,
+        notes=lead,
         expected=expected,
-        matters=None if matters is None else matters.shortened(_MOST_FIRST),
+        matters=matters,
         next=following,
         parts=list(parts.values()),
         explanations=[each.blocks() for each in explanations],
     )
+
+
+def _first_screen(parts: dict[str, Block]) -> list[Block]:
+    """Return the importances of sources and columns; take those from the parts that are whole."""
+    matters = []
+    for name in ("sources", "importances"):
+        part = parts.get(name)
+        if part is None:
+            continue
+        if len(part.rows) <= _MOST_FIRST and len(part.header) == 2:
+            del parts[name]
+        ranked = sorted(part.rows, key=lambda row: -(row.value or 0.0))
+        rows = tuple(replace(row, cells=row.cells[:2]) for row in ranked)
+        part = replace(part, id=f"matter-{name}", rows=rows, header=part.header[:2])
+        matters.append(part.shortened(_MOST_FIRST))
+    return matters

@@ -266,6 +266,8 @@ def find_target(columns: Sequence[str], target: str | None, where: str) -> str:
 
 def _suggest(name: str, columns: Sequence[str]) -> str:
     """Return a sentence with similar column names, or with the existing ones."""
+    if list(columns) == [f"column {i}" for i in range(1, len(columns) + 1)]:
+        return f" The file has no header line: its columns are numbered, {listed(columns, 3)}."
     return did_you_mean(name, columns) or f" There are {listed(columns, 8)}."
 
 

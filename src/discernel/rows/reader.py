@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -197,7 +198,9 @@ class RowReader:
         try:  # of a class that has the estimator's name, for the messages
             _check_feature_names(type(self.estimator, (), known)(), X, reset=False)
         except ValueError as error:
-            raise InvalidInputError(str(error)) from None
+            same = "same order" in str(error)
+            advice = "Select them by name: predict(X[model.feature_names_in_]).\n" if same else ""
+            raise InvalidInputError(f"{error}{advice}") from None
 
 
 def refuse_views(X: Any, y: Any = None) -> None:
@@ -212,6 +215,11 @@ def refuse_views(X: Any, y: Any = None) -> None:
     """
     if is_sparse(X):  # dok_matrix is a dict
         return
+    if isinstance(X, (str, PathLike)):
+        raise InvalidInputError(
+            f"X must be one table. Got {str(X)!r}. Read the file, such as with pandas.read_csv, or "
+            f"fit open_rows({str(X)!r}, target), which reads it in chunks."
+        )
     is_named = isinstance(X, Mapping)
     what = "a dictionary" if is_named else f"a {type(X).__name__} of arrays"
     if not is_named:
@@ -285,7 +293,7 @@ def convert_for_kernels(
 
 @contextmanager
 def hint(X: Any, takes_tables: bool) -> Iterator[None]:
-    """Add advice to scikit-learn's errors about missing cells, text and too large numbers."""
+    """Add advice to scikit-learn's errors about the cells and the shape of X."""
     try:
         yield
     except OverflowError:
@@ -294,6 +302,10 @@ def hint(X: Any, takes_tables: bool) -> Iterator[None]:
     except ValueError as error:
         if "Input X contains infinity" in str(error):
             _refuse_large(X)
+        if "Found array with dim" in str(error):
+            raise InvalidInputError(
+                f"{error} Pass one row of numbers per sample, such as X.reshape(len(X), -1)."
+            ) from None
         if takes_tables or not (refused := re.search(_REFUSED, str(error))):
             raise
         said, found = str(error), find_number(X, np.isnan)

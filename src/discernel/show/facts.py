@@ -513,15 +513,29 @@ class ModelFacts(LearnedFacts):
             steps.append("It is little better than predicting the mean: look for other columns.")
         if self.regularization_note:
             steps.append(self.regularization_note)
-        weak = [each.column for each in self.importances if each.importance <= each.std]
-        if weak and len(weak) < len(self.importances):
-            number = plural(len(weak), "column has", "columns have")
-            others = "it" if len(weak) == 1 else "them"
-            fit = f"try a fit without {others}."
-            steps.append(f"{number} no importance beyond the standard error: {fit}")
+        steps += self._removable()
         steps.append("Compare it with other methods on the same rows: discernel compare.")
         steps.append("See why a row has its prediction: discernel explain.")
         return Block("next", "what to do next", sentences=tuple(steps))
+
+    def _removable(self) -> list[str]:
+        """Return advice on sources, or else columns, without importance.
+
+        A column may have none because other columns of its source replace it.
+        """
+        sources = [
+            each.importance <= each.std
+            for each in self.sources
+            if each.importance is not None and each.std is not None
+        ]
+        is_weak = sources or [each.importance <= each.std for each in self.importances]
+        n_weak, noun = sum(is_weak), "source" if sources else "column"
+        if not 0 < n_weak < len(is_weak):
+            return []
+        number = plural(n_weak, f"{noun} has", f"{noun}s have")
+        others = "it" if n_weak == 1 else "them"
+        fit = f"try a fit without {others}."
+        return [f"{number} no importance beyond the standard error: {fit}"]
 
     def _computed(self) -> list[tuple[str, str]]:
         stages = [(f"stage {i}", stage) for i, stage in enumerate(self.plan, start=1)]

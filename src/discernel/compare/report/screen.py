@@ -23,7 +23,7 @@ from discernel.compare.tables import (
     rank_methods,
 )
 from discernel.show.facts import Block, Row
-from discernel.show.words import join, percent, seconds
+from discernel.show.words import join, seconds
 
 #: Largest numbers of columns, and of data sets with their own figure, on the first screen.
 _MOST_COLUMNS, _MOST_DATASETS = 8, 6
@@ -146,11 +146,11 @@ def first_screen(table: ResultTable) -> dict[str, Any]:
     for dataset in table.datasets:
         by_advice.setdefault(words.describe_default(table, dataset), []).append(dataset)
     following = [
-        words.describe_power(table),
         *(
             f"{join(on)}: {advice}" if several and advice else advice
             for advice, on in by_advice.items()
         ),
+        words.describe_power(table),
         words.describe_failures(failed, n_runs) if failed else None,
         "Learn from all rows: discernel fit." if DEFAULT in table.methods else None,
     ]
@@ -203,8 +203,9 @@ def _expected_tiles(table: ResultTable) -> list[tuple[str, ...]]:
         detail = f"{metric.label} of always predicting {BASELINES[guess.method]}"
         rows.append(("baseline", metric.show_with_unit(guess.mean), detail))
     if "log_loss" in means and metric.name != "log_loss":
-        share = percent(math.exp(-means["log_loss"]))
-        detail = f"the true class has a probability of {share} %, as a geometric mean"
+        shares = None if guess is None else guess.means.get("log_loss")
+        known = "" if shares is None or guess is entry else f"; class shares: {shares:z.3f}"
+        detail = f"smaller is better{known}"
         rows.append(("log-loss", f"{means['log_loss']:z.3f}", detail))
     if "rmse" in means and metric.name != "rmse":
         detail = "root mean squared error, in units of the target"
