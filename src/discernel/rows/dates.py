@@ -26,22 +26,26 @@ _TIME = (
 )
 
 
-def _pattern(order: str, sign: str) -> re.Pattern[str]:
-    """Return the pattern of a format: the order of year, month and day, and the sign between."""
+#: The formats, each named by the last day of January 2024: the order of year, month and day, and the
+#: sign between them. A time of day may follow.
+FORMATS = {
+    ISO: ("ymd", "-"),
+    "2024/01/31": ("ymd", "/"),
+    "31.01.2024": ("dmy", "."),
+    "31/01/2024": ("dmy", "/"),
+    "01/31/2024": ("mdy", "/"),
+}
+
+
+@cache
+def _pattern(format: str) -> re.Pattern[str]:
+    """Return the pattern of a format, compiled when a column is first read by it."""
+    order, sign = FORMATS[format]
     digits = {"year": r"\d{4}", "month": r"\d{1,2}", "day": r"\d{1,2}"}
     names = {"y": "year", "m": "month", "d": "day"}
     parts = (f"(?P<{names[each]}>{digits[names[each]]})" for each in order)
     return re.compile(rf"\s*{re.escape(sign).join(parts)}{_TIME}\s*")
 
-
-#: The formats, each named by the last day of January 2024. A time of day may follow.
-FORMATS = {
-    ISO: _pattern("ymd", "-"),
-    "2024/01/31": _pattern("ymd", "/"),
-    "31.01.2024": _pattern("dmy", "."),
-    "31/01/2024": _pattern("dmy", "/"),
-    "01/31/2024": _pattern("mdy", "/"),
-}
 
 _LIKE_A_DATE = re.compile(r"\s*\d{1,4}[-./]\d{1,2}[-./]\d{1,4}")
 
@@ -81,7 +85,7 @@ def odd_date(texts: Collection[str]) -> str | None:
 
 def _parse(text: str, format: str) -> datetime | None:
     """Return a text as a naive time in UTC; None if it is not a date in the format."""
-    match = FORMATS[format].fullmatch(text)
+    match = _pattern(format).fullmatch(text)
     if match is None:
         return None
     cell = match.groupdict(default="")
