@@ -25,9 +25,8 @@ _TIME = (
     r"(?P<zone>Z|[+-]\d{2}:?\d{2})?)?"
 )
 
-
-#: The formats, each named by the last day of January 2024: the order of year, month and day, and the
-#: sign between them. A time of day may follow.
+#: The formats, each named by the last day of January 2024: the order of year, month and day, and
+#: the sign between them. A time of day may follow.
 FORMATS = {
     ISO: ("ymd", "-"),
     "2024/01/31": ("ymd", "/"),
@@ -39,7 +38,7 @@ FORMATS = {
 
 @cache
 def _pattern(format: str) -> re.Pattern[str]:
-    """Return the pattern of a format, compiled when a column is first read by it."""
+    """Return the pattern of a format, compiled when a column is first read in it."""
     order, sign = FORMATS[format]
     digits = {"year": r"\d{4}", "month": r"\d{1,2}", "day": r"\d{1,2}"}
     names = {"y": "year", "m": "month", "d": "day"}
