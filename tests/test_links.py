@@ -9,7 +9,7 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.linear_model import LogisticRegression
 
 from discernel import KernelDiscriminant, MultipleKernelDiscriminant, load, save
-from discernel.discriminant import calibrated, held_out_likelihoods, mix_links
+from discernel.discriminant import calibrated, fit, held_out_likelihoods, mix_links
 from discernel.discriminant.fit import _links, bounded_logits
 from discernel.discriminant.links import LEAST_LOG, Link, logistic_link, mixture_weights
 from discernel.export import numpy_scorer
@@ -145,6 +145,15 @@ def test_held_out_probabilities_are_of_weights_of_other_folds():
     weights = mixture_weights(finite[:, outside], part, np.log(target.shares))
     expected = np.tensordot(weights, finite[:, folds == 0], 1)
     np.testing.assert_allclose(mixture.held_out[folds == 0], expected)
+
+
+def test_folds_in_threads_are_those_in_turn(monkeypatch):
+    found, logits, _ = mixed()
+    expected = mix_links(found, None, logits)
+    monkeypatch.setattr(fit, "free_threads", lambda n: 3)
+    mixture = mix_links(found, None, logits)
+    np.testing.assert_array_equal(mixture.held_out, expected.held_out)
+    assert mixture.weights == expected.weights
 
 
 def test_where_gaussian_classes_find_nothing_the_mixture_is_the_prior():

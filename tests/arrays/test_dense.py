@@ -16,6 +16,7 @@ import pytest
 from discernel import MultipleKernelDiscriminant
 from discernel.arrays import (
     Cholesky,
+    dense,
     in_threads,
     larger_tiles,
     n_cores,
@@ -54,8 +55,10 @@ def test_inverse_is_whole_and_symmetric(n):
     np.testing.assert_allclose(single, found, atol=1e-5)
 
 
-@pytest.mark.parametrize("n", [5, 128, 300, 1600])
-def test_blocks_of_the_inverse(n):
+@pytest.mark.parametrize(("n", "n_threads"), [(5, 1), (128, 3), (300, 1), (1600, 1), (2100, 3)])
+def test_blocks_of_the_inverse(n, n_threads, monkeypatch):
+    """In one thread and in three, by slices of the rows of large groups."""
+    monkeypatch.setattr(dense, "free_threads", lambda n: n_threads)
     rng = np.random.default_rng(n)
     half = rng.standard_normal((n, 40))
     matrix = half @ half.T + np.diag(rng.uniform(1.0, 2.0, n))

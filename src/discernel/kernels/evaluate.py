@@ -152,13 +152,6 @@ class KernelSet:
             bases = self._bases(keys, X, Z, buffers=buffers, aligned=aligned)
             yield from self._made_of(steps, bases, buffers, X.device)
 
-    def matrices_of(
-        self, bases: Bases, buffers: Buffers | None = None
-    ) -> Iterator[tuple[int, FloatArray]]:
-        """Yield what `matrices` does by NumPy, from pairwise matrices that are known."""
-        for steps in self.groups.values():
-            yield from self._made_of(steps, bases, buffers, None)
-
     def weighted_sum(
         self,
         factors: FloatArray,
@@ -174,20 +167,34 @@ class KernelSet:
         """
         total: Any = None
         buffers = buffers if X.device is None else None
-        for keys, steps in self.groups.items():
+        for keys in self.groups:
             bases = self._bases(keys, X, Z, buffers=buffers, aligned=aligned)
-            added = self._add_at_once(keys, bases, factors, total, buffers, X.device)
-            if added is None:
-                added = add_up(
-                    self._made_of(steps, bases, buffers, X.device), factors, buffers, total
-                )
-            total = added
+            total = self._add(keys, bases, factors, total, buffers, X.device)
         if total is None:  # no kernels
             shape = n_rows(X.rows), n_rows(X.rows if Z is None else Z.rows)
             return (
                 np.zeros(shape) if X.device is None else X.device.zeros(shape, single=X.is_single)
             )
         return total
+
+    def sum_of(self, factors: FloatArray, bases: Bases, buffers: Buffers | None = None) -> Any:
+        """Return `weighted_sum` by NumPy, of one kernel or more, from known pairwise matrices."""
+        total: Any = None
+        for keys in self.groups:
+            own = {key: bases[key] for key in keys}
+            total = self._add(keys, own, factors, total, buffers, None)
+        return total
+
+    def _add(self, keys: Keys, bases: Bases, factors: FloatArray, total: Any, *where: Any) -> Any:
+        """Return a total, which is None at first, plus Σ f_i k_i of a group.
+
+        ``where`` are buffers and the device.
+        """
+        added = self._add_at_once(keys, bases, factors, total, *where)
+        if added is None:
+            matrices = self._made_of(self.groups[keys], bases, *where)
+            added = add_up(matrices, factors, where[0], total)
+        return added
 
     def _add_at_once(
         self,

@@ -271,7 +271,8 @@ class _Inner(_Constant):
     def tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
         if is_sparse(X) or is_sparse(Z):
             return inner_products(X, Z)
-        return np.asarray(np.matmul(X, (X if Z is None else Z).T, out=out))
+        multiply = np.matmul if X.shape[1] > 1 else np.multiply  # a third of the time
+        return np.asarray(multiply(X, (X if Z is None else Z).T, out=out))
 
     def slope_sums(self, view: View, expansion: Expansion) -> Callable[[slice, Any], Any]:
         xp, coef = expansion.xp, expansion.put(expansion.coef)

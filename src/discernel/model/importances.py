@@ -396,7 +396,8 @@ def _add_changes(
     columns: list[NDArray[np.intp]],
 ) -> None:
     """Add the changes of one part of the scores to ``out``, in threads."""
-    swaps, coef = part.swaps(X.shape[1]), part.coef[:, : out.shape[-1]]
+    swaps = part.swaps(X.shape[1])
+    coef = np.ascontiguousarray(part.coef[:, : out.shape[-1]])
 
     def work(rows: slice, buffers: Buffers) -> None:
         changes, others = swaps(X[rows], buffers), [X[partner[rows]] for partner in partners]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -18,7 +18,7 @@ from sklearn.utils.sparsefuncs import csc_median_axis_0
 from discernel.arrays import Buffers, FloatArray, as_dense, is_sparse
 from discernel.kernels.columns import Table
 from discernel.kernels.composites import Combination
-from discernel.kernels.evaluate import KernelSet, add_up
+from discernel.kernels.evaluate import KernelSet
 from discernel.kernels.terms import Key, Seen, Term
 from discernel.kernels.weighted import WeightedKernels
 from discernel.rows.encoder import TableEncoder
@@ -105,11 +105,12 @@ class _Pairs:
     """A pairwise matrix between rows and kept rows, and the contributions of some columns."""
 
     def __init__(self, key: Key, Z: Any, n_columns: int) -> None:
-        (self._pair, self._view), self._Z = key, Z
+        self._pair, self._view = key
         self._seen = self._view.seen(n_columns)
         self.is_sum, self.is_distance = self._pair.is_sum, self._pair.is_distance
         self._kept = np.asarray(self._seen.of(dense(Z))) if self.is_sum else None
-        self._some: dict[bytes, tuple[NDArray[np.intp], Seen]] = {}
+        self._prepared = self._pair.rows(self._view.of(Z))
+        self._some: dict[bytes, tuple[Seen, Any]] = {}
 
     def sees(self, columns: NDArray[np.intp]) -> bool:
         """Return whether the matrix depends on any of some columns."""
@@ -117,16 +118,29 @@ class _Pairs:
 
     def entries(self, X: Any) -> FloatArray:
         """Return the matrix."""
-        return self._pair.entries(self._view.of(X), self._view.of(self._Z))
+        rows = self._pair.rows(self._view.of(X), self._prepared)
+        return self._pair.tile(rows, self._prepared, None)
 
-    def part(self, X: FloatArray, columns: NDArray[np.intp]) -> FloatArray:
+    def part(self, X: FloatArray, columns: NDArray[np.intp], out: FloatArray) -> FloatArray:
         """Return the contribution of some columns to a matrix that is a sum over columns."""
+        seen, kept = self._some.get(columns.tobytes()) or self._columns(columns)
+        return self._pair.tile(self._pair.rows(np.asarray(seen.of(X)), kept), kept, out)
+
+    def _columns(self, columns: NDArray[np.intp]) -> tuple[Seen, Any]:
+        """Return the view of some columns, and their cells in the kept rows."""
         assert self._kept is not None
-        if columns.tobytes() not in self._some:
-            places = np.flatnonzero(np.isin(self._seen.columns, columns))
-            self._some[columns.tobytes()] = places, self._seen.take(places)
-        places, seen = self._some[columns.tobytes()]
-        return self._pair.entries(np.asarray(seen.of(X)), self._kept[:, places])
+        places = np.flatnonzero(np.isin(self._seen.columns, columns))
+        found = self._seen.take(places), self._pair.rows(self._kept[:, places])
+        self._some[columns.tobytes()] = found
+        return found
+
+
+class _Affected(NamedTuple):
+    """What some columns change: pairwise matrices, and parts of a kernel by their positions."""
+
+    pairs: dict[Key, _Pairs]
+    functions: list[int]
+    taken: NDArray[np.bool_]
 
 
 class SwappedKernels:
@@ -142,6 +156,17 @@ class SwappedKernels:
         self._pairs = {key: _Pairs(key, Z, n_columns) for key in frozenset().union(*parts)}
         #: Parts of the kernel, and the pairwise matrices that each is made of.
         self._functions = [(keys, _function(terms)) for keys, terms in parts.items()]
+        self._n_columns, self._affected = n_columns, dict[bytes, _Affected]()
+
+    def _affected_by(self, columns: NDArray[np.intp]) -> _Affected:
+        """Return what some columns change, found once for all blocks of rows."""
+        known = self._affected.get(columns.tobytes())
+        if known is None:
+            seen = {key: pairs for key, pairs in self._pairs.items() if pairs.sees(columns)}
+            places = [i for i, (keys, _) in enumerate(self._functions) if not keys.isdisjoint(seen)]
+            known = _Affected(seen, places, np.isin(np.arange(self._n_columns), columns)[None])
+            self._affected[columns.tobytes()] = known
+        return known
 
     def swap(self, X: Any, buffers: Buffers) -> Swap:
         """Return the function that computes changes of the kernel, in a buffer."""
@@ -149,27 +174,29 @@ class SwappedKernels:
         before = [values(old, buffers).copy() for _, values in self._functions]
 
         def changes(columns: NDArray[np.intp], others: Sequence[Any]) -> Iterator[FloatArray]:
-            seen = {key: pairs for key, pairs in self._pairs.items() if pairs.sees(columns)}
-            sums = {key: pairs.part(here, columns) for key, pairs in seen.items() if pairs.is_sum}
-            taken = np.isin(np.arange(here.shape[1]), columns)[None]
+            affected = self._affected_by(columns)
+            sums = {
+                key: pairs.part(here, columns, buffers(f"old {i}", old[key].shape))
+                for i, (key, pairs) in enumerate(affected.pairs.items())
+                if pairs.is_sum
+            }
             for each in others:
                 there, bases = dense(each), dict(old)
-                change = buffers("change", next(iter(bases.values())).shape)
-                change[:] = 0.0
-                for key, pairs in seen.items():
+                for i, (key, pairs) in enumerate(affected.pairs.items()):
                     if not pairs.is_sum:
-                        bases[key] = pairs.entries(mixed_rows(each, X, taken))
+                        bases[key] = pairs.entries(mixed_rows(each, X, affected.taken))
                         continue
-                    moved = pairs.part(there, columns)
+                    moved = pairs.part(there, columns, buffers(f"moved {i}", old[key].shape))
                     moved -= sums[key]
-                    moved += bases[key]
+                    moved += old[key]
                     if pairs.is_distance:
                         np.maximum(moved, 0.0, out=moved)
                     bases[key] = moved
-                for (keys, values), value in zip(self._functions, before, strict=True):
-                    if not keys.isdisjoint(seen):
-                        change += values(bases, buffers)
-                        change -= value
+                change = buffers("change", next(iter(old.values())).shape)
+                change[:] = 0.0
+                for place in affected.functions:
+                    change += self._functions[place][1](bases, buffers)
+                    change -= before[place]
                 yield change
 
         return changes
@@ -178,5 +205,5 @@ class SwappedKernels:
 def _function(terms: list[Term]) -> Evaluate:
     """Return the function that adds up terms made of the same pairwise matrices."""
     kernels = KernelSet([Combination((Term(1.0, atoms),)) for _, atoms in terms])
-    weights = [factor for factor, _ in terms]
-    return lambda bases, buffers: add_up(kernels.matrices_of(bases, buffers), weights, buffers)
+    weights = np.array([factor for factor, _ in terms])
+    return lambda bases, buffers: kernels.sum_of(weights, bases, buffers)
