@@ -2,9 +2,8 @@
 Your own kernel on strings
 ==========================
 
-Rows need not be numbers: any function that returns similarities of two lists of objects can be a
-kernel. Here the rows are DNA sequences of 40 letters, and one class contains a motif. Each kernel
-counts the words of k letters that two sequences share.
+Any function that returns similarities of two lists of objects can be a kernel. Here: sequences of
+DNA, one class with a motif. Each kernel counts the words of k letters that two sequences share.
 """
 
 from itertools import product
@@ -39,16 +38,15 @@ def words(k):
 
 kernels = {f"words of {k}": words(k) for k in (1, 2, 3, 4, 5)}
 X_train, X_test, y_train, y_test = train_test_split(sequences, y, train_size=200, random_state=0)
-clf = MultipleKernelDiscriminant(kernels).fit(X_train, y_train)
-fits = [MultipleKernelDiscriminant([k]).fit(X_train, y_train) for k in kernels.values()]
-alone = [fit.score(X_test, y_test) for fit in fits]
+clf = MultipleKernelDiscriminant(kernels)
+models = [*(MultipleKernelDiscriminant([kernel]) for kernel in kernels.values()), clf]
+scores = [model.fit(X_train, y_train).score(X_test, y_test) for model in models]
 
 # %%
 # Left: accuracy of each kernel alone and of the learned combination. Right: held-out sequences.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 3.8), layout="constrained")
-values = [*alone, clf.score(X_test, y_test)]
-left.scatter(values, [*kernels, "learned"], s=90, color=["C4"] * 5 + ["C0"])
+left.scatter(scores, [*kernels, "learned"], s=90, color=["C4"] * 5 + ["C0"])
 left.grid(axis="y", alpha=0.4)
 left.set(title="200 held-out sequences", xlabel="accuracy", xlim=(0.6, 0.9))
 left.invert_yaxis()

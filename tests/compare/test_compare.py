@@ -70,7 +70,7 @@ def test_unknown_methods_and_shares_are_refused():
         comparison_plan(Data("wine"), methods=["svm"])
     with pytest.raises(InvalidInputError, match=r"The metric must be one of 'accuracy'.*'f1'"):
         compare("wine", metric="f1")
-    with pytest.raises(InvalidInputError, match=r"must be between 0 and 1. Got 1.5"):
+    with pytest.raises(InvalidInputError, match=r"between 0 and 1, such as 0.8. Got 1.5"):
         comparison_plan(Data("wine"), train_size=1.5)
 
 

@@ -31,6 +31,8 @@ _THREAD_BYTES = 2**24
 #: converted to features once, at the end, which halves the work. Rounding errors of 1e-16 are
 #: divided by it: at most 1e-11 of the trace.
 _LEAST_PIVOT = 1e-5
+#: Rows whose features are squared at a time.
+_BLOCK = 256
 #: Number of matrices of rank² numbers in memory during the fit, with the sums before the last rows.
 _MATRICES = 6
 
@@ -358,11 +360,12 @@ class SummedSystem:
         """
         turned, right = self._turned(features), self._right(table)
         constant, weights = self._mean_values @ table, self._scale * weights
+        blocks = slices(slice(0, len(turned)), _BLOCK)
 
         def at(regularization: float) -> tuple[FloatArray, FloatArray]:
             shrunk = 1.0 / (self.unit * (self._values + regularization))
             fitted = turned @ (shrunk[:, None] * right) + constant
-            squared = np.einsum("ij,j,ij->i", turned, shrunk, turned, optimize=False)
+            squared = np.concatenate([np.square(turned[rows]) @ shrunk for rows in blocks])
             return fitted, 1.0 - weights * (squared + 1.0 / self.weight)
 
         return at

@@ -15,12 +15,14 @@ from discernel.kernels.composites import Combination
 from discernel.kernels.evaluate import KernelSet, is_dense
 from discernel.kernels.expansion import Expansion, squared_gradient
 from discernel.kernels.pairs import check_shape
-from discernel.kernels.terms import Term
+from discernel.kernels.terms import Term, keys_of
 
 #: Rows and entries of a tile of dense rows: 512 KiB, so that four fit into the cache of a core.
 _TILE_ROWS, _TILE_ENTRIES = 256, 2**16
 #: Bytes of a block of new rows and all training rows, for kernels that are not computed in tiles.
 _BLOCK_BYTES = 16 * 2**20
+#: Tiles of each thread whose new rows are prepared at a time.
+_PREPARED_TILES = 8
 #: Entries of all kernels together, some milliseconds of work, from which threads are used.
 _THREADED_ENTRIES = 2**20
 
@@ -52,13 +54,23 @@ class WeightedKernels:
 
     def write(self, X: Any, Z: Any, out: FloatArray) -> None:
         """Write the matrix between the rows of X and Z to ``out``; raise an error if not finite."""
-        out[:] = 0.0
+        keys = [key for kernel in self.kernels for key in keys_of(kernel.terms())]
+        is_once = bool(keys) and all(pair.is_prepared for pair, _ in keys)  # entries are of a tile
+        suspects: list[slice] = []
+        if not is_once:
+            out[:] = 0.0
 
         def use(rows: slice, columns: slice, matrix: FloatArray, _: Buffers) -> None:
-            out[rows, columns] += matrix
+            if is_once:
+                out[rows, columns] = matrix
+            else:
+                out[rows, columns] += matrix
+            if not np.isfinite(matrix.sum()):  # in the cache; of all entries it takes far longer
+                suspects.append(rows)
 
         self.each_tile(X, Z, out.shape[1], use)
-        self.check_finite(X, Z, out)
+        if suspects:
+            self.check_finite(X, Z, out)
 
     def product(
         self, X: Any, Z: Any, vectors: FloatArray, *, sum_to_zero: bool = False
@@ -123,23 +135,32 @@ class WeightedKernels:
         height = min(_TILE_ROWS, n_rows(X)) if tiled else block
         width = max(1, larger_tiles(n_threads) * _TILE_ENTRIES // height) if tiled else m
 
-        def work(rows: slice, buffers: Buffers) -> None:
-            for position in kernels.direct:
-                kernel = self.kernels[position]
-                matrix = check_shape(kernel, kernel(X[rows], Z), (rows.stop - rows.start, m))
-                with _ignore_not_finite():
-                    use(rows, slice(0, m), matrix * factors[position], buffers)
-            for tile in slices(rows, height) if shared else ():
-                new = together.prepare(X[tile], training)
-                for columns in slices(slice(0, m), width):
-                    with _ignore_not_finite():
-                        total = together.weighted_sum(
-                            factors[shared], new, training[columns], buffers
-                        )
-                        use(tile, columns, total, buffers)
+        step, buffers = block if kernels.direct else height, [Buffers() for _ in range(n_threads)]
 
-        blocks = slices(slice(0, n_rows(X)), block if kernels.direct else height)
-        in_threads(work, blocks, [Buffers() for _ in range(min(n_threads, len(blocks)))])
+        def run(part: slice) -> None:
+            # Prepared here: threads would wait for each other at every short operation.
+            new = together.prepare(X[part], training) if shared else training
+
+            def work(rows: slice, buffers: Buffers) -> None:
+                for position in kernels.direct:
+                    kernel = self.kernels[position]
+                    matrix = check_shape(kernel, kernel(X[rows], Z), (rows.stop - rows.start, m))
+                    with _ignore_not_finite():
+                        use(rows, slice(0, m), matrix * factors[position], buffers)
+                for tile in slices(rows, height) if shared else ():
+                    own = new[tile.start - part.start : tile.stop - part.start]
+                    for columns in slices(slice(0, m), width):
+                        with _ignore_not_finite():
+                            total = together.weighted_sum(
+                                factors[shared], own, training[columns], buffers
+                            )
+                            use(tile, columns, total, buffers)
+
+            blocks = slices(part, step)
+            in_threads(work, blocks, buffers[: len(blocks)])
+
+        for part in slices(slice(0, n_rows(X)), _PREPARED_TILES * n_threads * step):
+            run(part)
 
     def check_finite(self, X: Any, Z: Any, results: FloatArray) -> None:
         """Raise an error that names a kernel with NaN or infinite values.
