@@ -179,7 +179,10 @@ def test_a_second_comparison_finds_what_was_run_and_a_report_needs_no_plan():
         (["compare", "wein"], "Did you mean 'wine'?"),
         (["compare", "wine", "--target", "y"], "--numeric need a file. 'wine' is the name"),
         (["compare", "wine", "--method", "svm"], "The method must be one of 'discernel'"),
-        (["compare", "wine", "--train-size", "2"], "must be between 0 and 1, such as 0.8. Got 2.0."),
+        (
+            ["compare", "wine", "--train-size", "2"],
+            "must be between 0 and 1, such as 0.8. Got 2.0.",
+        ),
         (["compare", "plants.csv"], "The target must be named: plants.csv has 'id', 'size'"),
         (["compare", "plants.csv", "-t", "specie"], "Did you mean 'species' or"),
         (["report", "none.sqlite"], "The file must be an existing model or file of results"),

@@ -18,6 +18,7 @@ from discernel.kernels import (
     Linear,
     Polynomial,
     rbf_ladder,
+    weighted,
 )
 
 N = 700
@@ -59,7 +60,7 @@ def without(monkeypatch, work):
 def counted(monkeypatch):
     """Return a list that grows with every call of compiled passes."""
     calls = []
-    for name in ("add_products", "add_compressed", "write"):
+    for name in ("add_products", "add_compressed", "write", "write_between"):
         plain = getattr(SumOfKernels, name)
 
         def watched(self, *args, plain=plain, name=name):
@@ -102,6 +103,28 @@ def test_passes_are_those_of_numpy(rows, kind, n_threads, weighted, monkeypatch)
         assert_allclose(found, expected, rtol=0, atol=tol * np.abs(expected).max())
     every = {"add_products", "add_compressed", "write"}
     assert every <= set(calls) if kind in WHOLE else not calls
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize("kind", KINDS)
+def test_tiles_between_rows_and_others_are_those_of_numpy(rows, kind, n_threads, monkeypatch):
+    """Also of rows that equal others, with several blocks of rows and columns."""
+    monkeypatch.setattr("joblib.cpu_count", lambda: n_threads)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(weighted, "_COMPILED_ENTRIES", 0)
+    kernels = [kernel.resolve(rows) for kernel in KINDS[kind]]
+    total = weighted.WeightedKernels(kernels, np.linspace(0.3, 1.1, len(kernels)))
+    new = np.concatenate([np.abs(np.random.default_rng(1).standard_normal((900, 4))), rows[5:9]])
+    V = np.random.default_rng(2).standard_normal((N, 3))
+
+    def results():
+        return total(new, rows), total.product(new, rows, V)
+
+    expected, calls = without(monkeypatch, results), counted(monkeypatch)
+    for found, its in zip(results(), expected, strict=True):
+        assert_allclose(found, its, rtol=1e-12, atol=1e-12 * np.abs(its).max())
+    # Of cosines, and of kernels without loops, NumPy computes the tiles.
+    assert ("write_between" in calls) == (kind in WHOLE)
 
 
 def test_products_of_single_precision(rows, monkeypatch):

@@ -227,15 +227,19 @@ class KernelSet:
         return out
 
     def compiled(
-        self, rows: PreparedRows, factors: FloatArray | None = None
+        self,
+        rows: PreparedRows,
+        factors: FloatArray | None = None,
+        other: PreparedRows | None = None,
     ) -> tuple[SumOfKernels | None, list[int]]:
         """Return Σ f_i k_i between rows for compiled loops, or every kernel without factors.
 
-        Also return the order of the kernels. The first is None if there are no loops for it.
+        Between these rows and others if there are any. Also return the order of the kernels. The
+        first is None if there are no loops for it.
         """
         found: list[tuple[Steps | None, list[Factors] | None]] = []
         for keys, group in self.groups.items():
-            bases = _factors(keys, rows)
+            bases = _factors(keys, rows, other)
             if factors is not None:
                 found.append((self._sum_steps(keys, factors), bases))
                 continue
@@ -375,9 +379,13 @@ def _decay(factor: float, atom: Atom) -> tuple[str, float] | None:
     return atom.function.kind, atom.function.numbers[0]
 
 
-def _factors(keys: Keys, rows: PreparedRows) -> list[Factors] | None:
+def _factors(keys: Keys, rows: PreparedRows, other: PreparedRows | None) -> list[Factors] | None:
     """Return what compiled loops make pairwise matrices of; None where they do not make one."""
     found = [pair.factors(rows.bases[pair, view]) for pair, view in keys]
+    if other is not None:
+        there = [pair.factors(other.bases[pair, view]) for pair, view in keys]
+        pairs = zip(found, there, strict=True)
+        found = [None if one is None or its is None else one.to(its) for one, its in pairs]
     bases = [base for base in found if base is not None]
     return bases if bases and len(bases) == len(found) else None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from discernel.kernels.composites import Combination
 from discernel.kernels.evaluate import KernelSet, is_dense
 from discernel.kernels.expansion import Expansion, squared_gradient
 from discernel.kernels.pairs import check_shape
-from discernel.kernels.terms import Term, keys_of
+from discernel.kernels.terms import PreparedRows, Term, keys_of
 
 #: Rows and entries of a tile of dense rows: 512 KiB, so that four fit into the cache of a core.
 _TILE_ROWS, _TILE_ENTRIES = 256, 2**16
@@ -25,6 +26,8 @@ _BLOCK_BYTES = 16 * 2**20
 _PREPARED_TILES = 8
 #: Entries of all kernels together, some milliseconds of work, from which threads are used.
 _THREADED_ENTRIES = 2**20
+#: Entries of all kernels together from which compiled loops compute tiles of the sum at once.
+_COMPILED_ENTRIES = 2**20
 
 #: Function that processes a tile of Σ c_i k_i, given new rows and training rows, and may change it.
 #: A thread visits all training rows in order, with the same buffers.
@@ -135,32 +138,26 @@ class WeightedKernels:
         height = min(_TILE_ROWS, n_rows(X)) if tiled else block
         width = max(1, larger_tiles(n_threads) * _TILE_ENTRIES // height) if tiled else m
 
-        step, buffers = block if kernels.direct else height, [Buffers() for _ in range(n_threads)]
+        buffers, step = [Buffers() for _ in range(n_threads)], block if kernels.direct else height
 
-        def run(part: slice) -> None:
-            # Prepared here: threads would wait for each other at every short operation.
-            new = together.prepare(X[part], training) if shared else training
-
-            def work(rows: slice, buffers: Buffers) -> None:
-                for position in kernels.direct:
-                    kernel = self.kernels[position]
-                    matrix = check_shape(kernel, kernel(X[rows], Z), (rows.stop - rows.start, m))
+        def work(sums: _Sums, rows: slice, buffers: Buffers) -> None:
+            for position in kernels.direct:
+                kernel = self.kernels[position]
+                matrix = check_shape(kernel, kernel(X[rows], Z), (rows.stop - rows.start, m))
+                with _ignore_not_finite():
+                    use(rows, slice(0, m), matrix * factors[position], buffers)
+            for tile in slices(rows, height) if shared else ():
+                for columns in slices(slice(0, m), width):
                     with _ignore_not_finite():
-                        use(rows, slice(0, m), matrix * factors[position], buffers)
-                for tile in slices(rows, height) if shared else ():
-                    own = new[tile.start - part.start : tile.stop - part.start]
-                    for columns in slices(slice(0, m), width):
-                        with _ignore_not_finite():
-                            total = together.weighted_sum(
-                                factors[shared], own, training[columns], buffers
-                            )
-                            use(tile, columns, total, buffers)
-
-            blocks = slices(part, step)
-            in_threads(work, blocks, buffers[: len(blocks)])
+                        use(tile, columns, sums(tile, columns, buffers), buffers)
 
         for part in slices(slice(0, n_rows(X)), _PREPARED_TILES * n_threads * step):
-            run(part)
+            # Prepared here: threads would wait for each other at every short operation.
+            new = together.prepare(X[part], training) if shared else training
+            is_compiled = bool(shared) and tiled and entries >= _COMPILED_ENTRIES
+            sums = _Sums(together, factors[shared], new, training, part.start, is_compiled)
+            blocks = slices(part, step)
+            in_threads(partial(work, sums), blocks, buffers[: len(blocks)])
 
     def check_finite(self, X: Any, Z: Any, results: FloatArray) -> None:
         """Raise an error that names a kernel with NaN or infinite values.
@@ -180,6 +177,34 @@ class WeightedKernels:
                     f"between new row {row} and training row {column}. Clean or impute the new "
                     "rows, or correct the kernel."
                 )
+
+
+class _Sums:
+    """Σ c_i k_i between some prepared rows, from a position on, and others: tile by tile."""
+
+    def __init__(
+        self,
+        kernels: KernelSet,
+        factors: FloatArray,
+        rows: PreparedRows,
+        others: PreparedRows,
+        start: int,
+        is_compiled: bool,
+    ) -> None:
+        self._known, self._kernels, self._factors = (rows, others), kernels, factors
+        self._start = start
+        self._compiled = kernels.compiled(rows, factors, others)[0] if is_compiled else None
+
+    def __call__(self, tile: slice, columns: slice, buffers: Buffers) -> FloatArray:
+        """Return a tile, in a buffer."""
+        own = slice(tile.start - self._start, tile.stop - self._start)
+        if self._compiled is None:
+            rows, others = self._known
+            known = rows[own], others[columns], buffers
+            return np.asarray(self._kernels.weighted_sum(self._factors, *known))
+        out = buffers("total", (tile.stop - tile.start, columns.stop - columns.start))
+        self._compiled.write_between(own, columns, out)
+        return out
 
 
 def _ignore_not_finite() -> np.errstate:

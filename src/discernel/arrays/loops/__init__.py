@@ -27,8 +27,9 @@ LIBRARY, SOURCES = "loops.compiled", ("loops.c", "passes.h", "rows.h")
 #: Operations of a step, as in ``loops.c``.
 EXP, ROOT_EXP, POWER, SQUARE, KEEP, TIMES, ADD, ADD_CONSTANT = range(8)
 #: What a pairwise matrix is of two arrays: their product; distances by such a product, at least 0
-#: and 0 on the diagonal; squared differences of one column; sums of absolute differences.
-PRODUCT, DISTANCES, DIFFERENCES, ABSOLUTE = range(4)
+#: and 0 on the diagonal; squared differences of one column; sums of absolute differences; distances
+#: by a product of rows that are not the same, with no diagonal.
+PRODUCT, DISTANCES, DIFFERENCES, ABSOLUTE, BETWEEN = range(5)
 #: The most pairwise matrices of a group, the place of what the group before has made, and entries
 #: of a tile that is computed at a time.
 MOST_BASES, PREVIOUS, _BLOCK_ENTRIES = 15, 15, 256 * 256
@@ -69,6 +70,13 @@ class Factors:
     kind: int
     left: FloatArray
     right: FloatArray
+
+    def to(self, other: Factors) -> Factors | None:
+        """Return what a matrix between these rows and others is computed of; None if unknown."""
+        if self.kind != other.kind:
+            return None
+        kind = BETWEEN if self.kind == DISTANCES else self.kind
+        return Factors(kind, self.left, other.right)
 
 
 class _Sum(ctypes.Structure):
@@ -145,6 +153,16 @@ class SumOfKernels:
         n, q = vectors.shape
         _check_memory(call(self._sum, len(tiles), tiles.ctypes.data, q, *arrays, n))
 
+    def write_between(self, rows: slice, columns: slice, out: FloatArray) -> None:
+        """Write the sum between some rows and others, of double precision, to ``out``.
+
+        The factors are those of `Factors.to`; rows of ``out`` are contiguous.
+        """
+        tile = np.array([rows.start, rows.stop, columns.start, columns.stop], dtype=np.int64)
+        stride = out.strides[0] // out.itemsize
+        call = self._loops.write_between
+        _check_memory(call(self._sum, tile.ctypes.data, out.ctypes.data, stride))
+
     def add_compressed(
         self, tiles: Integers, basis: FloatArray, out: FloatArray, places: Integers
     ) -> None:
@@ -195,6 +213,7 @@ _TILES = (ctypes.POINTER(_Sum), _NUMBER, _POINTER)
 _PRODUCTS = ctypes.CFUNCTYPE(_FLAG, *_TILES, _NUMBER, *[_POINTER] * 3, _NUMBER)
 _COMPRESSING = ctypes.CFUNCTYPE(_FLAG, *_TILES, _NUMBER, *[_POINTER] * 3)
 _WRITING = ctypes.CFUNCTYPE(_FLAG, *_TILES, *[_POINTER] * 3, _NUMBER, _POINTER, _FLAG)
+_BETWEEN = ctypes.CFUNCTYPE(_FLAG, ctypes.POINTER(_Sum), *[_POINTER] * 2, _NUMBER)
 _EVALUATING = ctypes.CFUNCTYPE(
     None, *[_POINTER] * 2, *[_NUMBER] * 2, *[_POINTER] * 2, *[_NUMBER] * 2, _FLAG, _POINTER
 )  # fmt: skip
@@ -213,6 +232,7 @@ class Loops:
         self.add_products = {t: _PRODUCTS((f"add_products_{name}", library)) for t, name in names}
         self.add_compressed = _COMPRESSING(("add_compressed", library))
         self.write_sums = _WRITING(("write_sums", library))
+        self.write_between = _BETWEEN(("write_between", library))
         self._evaluate = {t: _EVALUATING((f"evaluate_{name}", library)) for t, name in names}
         self._city = _CITY(("city_double", library))
         gemm = cython_blas.__pyx_capi__

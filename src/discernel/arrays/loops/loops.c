@@ -15,8 +15,9 @@
    kept one, add a value to the result, add a to it. */
 enum { EXP, ROOT_EXP, POWER, SQUARE, KEEP, TIMES, ADD, ADD_CONSTANT };
 /* What a pairwise matrix is of two arrays: their product; distances by such a product, at least 0
-   and 0 on the diagonal; squared differences of one column; sums of absolute differences. */
-enum { PRODUCT, DISTANCES, DIFFERENCES, ABSOLUTE };
+   and 0 on the diagonal; squared differences of one column; sums of absolute differences; distances
+   by a product of rows that are not the same, with no diagonal. */
+enum { PRODUCT, DISTANCES, DIFFERENCES, ABSOLUTE, BETWEEN };
 /* Rows and columns that are computed at a time, in the cache of a core, and mirrored at a time. */
 enum { ROWS = 256, COLUMNS = 256, MIRRORED = 16 };
 /* Rows, and numbers of each, of which sums of absolute differences are in registers, and in the
@@ -139,6 +140,24 @@ int write_sums(const Sum_double *sum, int64_t n_tiles, const Tile *tiles, const 
       else
         store_double(total, h, w, out, n, top, left, mirrored);
     }
+  free(memory);
+  return 0;
+}
+
+/* Write the sum between some rows and others to a matrix, whose rows are `stride` numbers apart.
+   Returns 1 if there is no memory. */
+int write_between(const Sum_double *sum, const Tile *tile, double *out, int64_t stride) {
+  double *memory = malloc(sizeof(double) * (sum->most_bases + 1) * ROWS * COLUMNS);
+  if (memory == NULL) return 1;
+  RunSteps_double run = fastest_double();
+  EACH_BLOCK(*tile) {
+    Block_double block = start_double(sum, tile, top, left, memory);
+    for (int64_t g = 0; g < sum->n_groups; g++)
+      run_group_double(sum, run, sum->groups + g, &block, g > 0);
+    for (int64_t i = 0; i < block.height; i++)
+      memcpy(out + (top - tile->top + i) * stride + left - tile->left,
+             block.total + i * block.width, sizeof(double) * block.width);
+  }
   free(memory);
   return 0;
 }

@@ -92,6 +92,7 @@ static void NAME(write_base)(const NAME(Sum) *sum, const Base *base, int64_t top
   sum->gemm("T", "N", &width, &height, &k, &one, z, &k, x, &k, &zero, out, &width);
   if (base->kind == PRODUCT) return;
   for (int64_t j = 0; j < (int64_t)height * width; j++) out[j] = out[j] < 0 ? 0 : out[j];
+  if (base->kind == BETWEEN) return;
   for (int64_t i = 0; i < height; i++) /* not what rounding leaves there */
     if (left <= top + i && top + i < left + width) out[i * width + (top + i - left)] = 0;
 }
