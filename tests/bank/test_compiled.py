@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from discernel import MultipleKernelDiscriminant
+from discernel.arrays import Buffers
 from discernel.arrays.loops import SWITCH, SumOfKernels, compiled_loops
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank.iterative import IterativeBank
@@ -20,6 +21,7 @@ from discernel.kernels import (
     rbf_ladder,
     weighted,
 )
+from discernel.model.swaps import SwappedKernels
 
 N = 700
 #: Kernels of one pairwise matrix and of several, of one column, products, sums and a constant.
@@ -125,6 +127,28 @@ def test_tiles_between_rows_and_others_are_those_of_numpy(rows, kind, n_threads,
         assert_allclose(found, its, rtol=1e-12, atol=1e-12 * np.abs(its).max())
     # Of cosines, and of kernels without loops, NumPy computes the tiles.
     assert ("write_between" in calls) == (kind in WHOLE)
+
+
+@pytest.mark.parametrize("columns", [[1], [0, 3], [0, 1, 2, 3]])
+@pytest.mark.parametrize("kind", KINDS)
+def test_changes_of_columns_are_those_of_numpy_and_of_mixed_rows(rows, kind, columns, monkeypatch):
+    kernels = [kernel.resolve(rows) for kernel in KINDS[kind]]
+    total = weighted.WeightedKernels(kernels, np.linspace(0.3, 1.1, len(kernels)))
+    new = rows[:40]
+    others = [np.abs(np.random.default_rng(1).standard_normal((40, 4))), new]
+
+    def results():
+        changes = SwappedKernels(total, rows, 4).swap(new, Buffers())
+        return [each.copy() for each in changes(np.array(columns), others)]
+
+    expected, calls = without(monkeypatch, results), counted(monkeypatch)
+    mixed = new.copy()
+    mixed[:, columns] = others[0][:, columns]
+    (found, same), scale = results(), np.abs(total(new, rows)).max()
+    assert_allclose(found, expected[0], rtol=1e-12, atol=1e-13 * scale)
+    assert_allclose(found, total(mixed, rows) - total(new, rows), atol=1e-12 * scale)
+    assert_allclose(same, 0.0, atol=1e-14 * scale)
+    assert calls == ["write_between"] * 2
 
 
 def test_products_of_single_precision(rows, monkeypatch):

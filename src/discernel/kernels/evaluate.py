@@ -219,7 +219,7 @@ class KernelSet:
             device.fused.add_exponentials(total, first, np.array(rates), factors[positions])
             return total
         loops = _loops_for(*bases.values())
-        compiled = None if loops is None else self._sum_steps(keys, factors)
+        compiled = None if loops is None else self.sum_steps(keys, factors)
         if loops is None or compiled is None:
             return None
         out = _empty_like(first, "total", buffers) if total is None else total
@@ -241,7 +241,7 @@ class KernelSet:
         for keys, group in self.groups.items():
             bases = _factors(keys, rows, other)
             if factors is not None:
-                found.append((self._sum_steps(keys, factors), bases))
+                found.append((self.sum_steps(keys, factors), bases))
                 continue
             for position, n in group:
                 own = self._own_steps(position) if n is None else squaring(n, PREVIOUS)
@@ -254,8 +254,8 @@ class KernelSet:
             return None, order
         return SumOfKernels(loops, groups), order
 
-    def _sum_steps(self, keys: Keys, factors: FloatArray) -> Steps | None:
-        """Return the steps of Σ f_i k_i of a group, which all tiles of a sum share."""
+    def sum_steps(self, keys: Keys, factors: FloatArray) -> Steps | None:
+        """Return the steps of Σ f_i k_i of a group, for all tiles of a sum; None: it has none."""
         known, found = self._last_sum
         if known != factors.tobytes():
             found = {

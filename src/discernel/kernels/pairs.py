@@ -28,7 +28,7 @@ from discernel.arrays import (
     typical_row,
 )
 from discernel.arrays.device import absolute_difference, squared_difference
-from discernel.arrays.loops import ABSOLUTE, PRODUCT, Factors
+from discernel.arrays.loops import ABSOLUTE, DIFFERENCES, PRODUCT, Factors
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.expansion import Expansion
 from discernel.kernels.terms import Array, OnDevice, PairKind, View
@@ -99,6 +99,7 @@ class _Squared(_Distance):
     constant = "SQUARED"
     kind = "squared"
     is_sum = True
+    change: ClassVar[int | None] = DIFFERENCES
     homogeneity = 2
 
     def rows(self, X: Any, like: Any | None = None) -> Any:
@@ -167,6 +168,7 @@ class _City(_Distance):
 
     constant = "CITY"
     operation = ABSOLUTE
+    change: ClassVar[int | None] = ABSOLUTE
     kind = "city"
     is_sum = True
     homogeneity = 1
@@ -259,6 +261,7 @@ class _Inner(_Constant):
 
     constant = "INNER"
     operation = PRODUCT
+    change: ClassVar[int | None] = PRODUCT
     kind = "inner"
     is_sum = True
 
@@ -290,6 +293,7 @@ class _Cosine(_Inner):
     constant = "COSINE"
     kind = "cosine"
     is_sum = False
+    change: ClassVar[int | None] = None
 
     def rows(self, X: Any, like: Any | None = None) -> Any:
         return normalize(as_rows(X))

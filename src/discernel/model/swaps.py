@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sklearn.utils.sparsefuncs import csc_median_axis_0
 
 from discernel.arrays import Buffers, FloatArray, as_dense, is_sparse
+from discernel.arrays.loops import Factors, Steps, SumOfKernels, compiled_loops
 from discernel.kernels.columns import Table
 from discernel.kernels.composites import Combination
 from discernel.kernels.evaluate import KernelSet
@@ -97,9 +98,6 @@ def mixed_rows(X: Any, others: Any, taken: NDArray[np.bool_]) -> Any:
 #: of the terms when the columns come from these rows, of shape (n_rows, n_terms).
 Swap = Callable[[NDArray[np.intp], Sequence[Any]], Iterator[FloatArray]]
 
-#: A function that computes a part of the kernel from pairwise matrices.
-Evaluate = Callable[[dict[Key, FloatArray], Buffers], FloatArray]
-
 
 class _Pairs:
     """A pairwise matrix between rows and kept rows, and the contributions of some columns."""
@@ -107,10 +105,10 @@ class _Pairs:
     def __init__(self, key: Key, Z: Any, n_columns: int) -> None:
         self._pair, self._view = key
         self._seen = self._view.seen(n_columns)
-        self.is_sum, self.is_distance = self._pair.is_sum, self._pair.is_distance
+        self.is_sum = self._pair.is_sum
         self._kept = np.asarray(self._seen.of(dense(Z))) if self.is_sum else None
         self._prepared = self._pair.rows(self._view.of(Z))
-        self._some: dict[bytes, tuple[Seen, Any]] = {}
+        self._some: dict[bytes, tuple[Seen, FloatArray]] = {}
 
     def sees(self, columns: NDArray[np.intp]) -> bool:
         """Return whether the matrix depends on any of some columns."""
@@ -121,26 +119,51 @@ class _Pairs:
         rows = self._pair.rows(self._view.of(X), self._prepared)
         return self._pair.tile(rows, self._prepared, None)
 
-    def part(self, X: FloatArray, columns: NDArray[np.intp], out: FloatArray) -> FloatArray:
-        """Return the contribution of some columns to a matrix that is a sum over columns."""
-        seen, kept = self._some.get(columns.tobytes()) or self._columns(columns)
-        return self._pair.tile(self._pair.rows(np.asarray(seen.of(X)), kept), kept, out)
+    def moved(self, rows: _Rows, columns: NDArray[np.intp], matrix: FloatArray) -> FloatArray:
+        """Return the matrix of the new rows, which differ in some columns, from that of the old."""
+        if not self.is_sum:
+            return self.entries(rows.mixed(columns))
+        seen, kept = self._columns(columns)
+        found = self._pair.entries(np.asarray(seen.of(rows.new)), kept)
+        found -= self._pair.entries(np.asarray(seen.of(rows.old)), kept)
+        found += matrix
+        return np.maximum(found, 0.0, out=found) if self._pair.is_distance else found
 
-    def _columns(self, columns: NDArray[np.intp]) -> tuple[Seen, Any]:
+    def factors(self, rows: _Rows, columns: NDArray[np.intp], matrix: FloatArray) -> Factors | None:
+        """Return what compiled loops make the matrix `moved` of; None if they do not."""
+        if not self.is_sum:
+            return Factors.stored(self.moved(rows, columns, matrix))
+        (seen, kept), kind = self._columns(columns), self._pair.change
+        old, new = np.asarray(seen.of(rows.old)), np.asarray(seen.of(rows.new))
+        return None if kind is None else Factors.changed(kind, old, new, kept, matrix)
+
+    def _columns(self, columns: NDArray[np.intp]) -> tuple[Seen, FloatArray]:
         """Return the view of some columns, and their cells in the kept rows."""
-        assert self._kept is not None
-        places = np.flatnonzero(np.isin(self._seen.columns, columns))
-        found = self._seen.take(places), self._pair.rows(self._kept[:, places])
-        self._some[columns.tobytes()] = found
-        return found
+        known = self._some.get(columns.tobytes())
+        if known is None:
+            assert self._kept is not None
+            places = np.flatnonzero(np.isin(self._seen.columns, columns))
+            known = self._seen.take(places), np.ascontiguousarray(self._kept[:, places])
+            self._some[columns.tobytes()] = known
+        return known
 
 
-class _Affected(NamedTuple):
-    """What some columns change: pairwise matrices, and parts of a kernel by their positions."""
+class _Rows(NamedTuple):
+    """Rows, as they were given and as numbers, and the rows that cells come from."""
 
-    pairs: dict[Key, _Pairs]
-    functions: list[int]
-    taken: NDArray[np.bool_]
+    given: Any
+    old: FloatArray
+    other: Any
+    new: FloatArray
+
+    def mixed(self, columns: NDArray[np.intp]) -> Any:
+        """Return the rows with some columns of the others."""
+        taken = np.isin(np.arange(self.old.shape[1]), columns)[None]
+        return mixed_rows(self.other, self.given, taken)
+
+
+#: What some columns change: pairwise matrices, and positions of parts of a kernel.
+_Affected = tuple[dict[Key, _Pairs], list[int]]
 
 
 class SwappedKernels:
@@ -154,56 +177,82 @@ class SwappedKernels:
                     keys = frozenset(atom.key for atom in atoms)
                     parts.setdefault(keys, []).append(Term(float(coefficient) * factor, atoms))
         self._pairs = {key: _Pairs(key, Z, n_columns) for key in frozenset().union(*parts)}
-        #: Parts of the kernel, and the pairwise matrices that each is made of.
-        self._functions = [(keys, _function(terms)) for keys, terms in parts.items()]
-        self._n_columns, self._affected = n_columns, dict[bytes, _Affected]()
+        #: Pairwise matrices that parts of the kernel are made of, and these parts.
+        self._parts = [(keys, *_part(terms)) for keys, terms in parts.items()]
+        self._affected: dict[bytes, _Affected] = {}
 
     def _affected_by(self, columns: NDArray[np.intp]) -> _Affected:
         """Return what some columns change, found once for all blocks of rows."""
         known = self._affected.get(columns.tobytes())
         if known is None:
             seen = {key: pairs for key, pairs in self._pairs.items() if pairs.sees(columns)}
-            places = [i for i, (keys, _) in enumerate(self._functions) if not keys.isdisjoint(seen)]
-            known = _Affected(seen, places, np.isin(np.arange(self._n_columns), columns)[None])
-            self._affected[columns.tobytes()] = known
+            places = [i for i, (keys, *_) in enumerate(self._parts) if not keys.isdisjoint(seen)]
+            known = self._affected[columns.tobytes()] = seen, places
         return known
 
     def swap(self, X: Any, buffers: Buffers) -> Swap:
         """Return the function that computes changes of the kernel, in a buffer."""
         here, old = dense(X), {key: pairs.entries(X) for key, pairs in self._pairs.items()}
-        before = [values(old, buffers).copy() for _, values in self._functions]
+        before = [part.sum_of(weights, old) for _, part, weights in self._parts]
 
         def changes(columns: NDArray[np.intp], others: Sequence[Any]) -> Iterator[FloatArray]:
             affected = self._affected_by(columns)
-            sums = {
-                key: pairs.part(here, columns, buffers(f"old {i}", old[key].shape))
-                for i, (key, pairs) in enumerate(affected.pairs.items())
-                if pairs.is_sum
-            }
             for each in others:
-                there, bases = dense(each), dict(old)
-                for i, (key, pairs) in enumerate(affected.pairs.items()):
-                    if not pairs.is_sum:
-                        bases[key] = pairs.entries(mixed_rows(each, X, affected.taken))
-                        continue
-                    moved = pairs.part(there, columns, buffers(f"moved {i}", old[key].shape))
-                    moved -= sums[key]
-                    moved += old[key]
-                    if pairs.is_distance:
-                        np.maximum(moved, 0.0, out=moved)
-                    bases[key] = moved
+                rows = _Rows(X, here, each, dense(each))
                 change = buffers("change", next(iter(old.values())).shape)
-                change[:] = 0.0
-                for place in affected.functions:
-                    change += self._functions[place][1](bases, buffers)
+                if not self._write(affected, rows, columns, old, change):
+                    self._add(affected, rows, columns, old, change)
+                for place in affected[1]:
                     change -= before[place]
                 yield change
 
         return changes
 
+    def _write(
+        self,
+        affected: _Affected,
+        rows: _Rows,
+        columns: NDArray[np.intp],
+        old: dict[Key, FloatArray],
+        out: FloatArray,
+    ) -> bool:
+        """Write the affected parts between new rows and kept rows, if compiled loops can."""
+        loops, (seen, places) = compiled_loops(), affected
+        if loops is None:
+            return False
+        factors = {
+            key: seen[key].factors(rows, columns, matrix) if key in seen else Factors.stored(matrix)
+            for key, matrix in old.items()
+        }
+        groups: list[tuple[Steps, list[Factors]]] = []
+        for _, part, weights in (self._parts[place] for place in places):
+            for keys in part.groups:
+                steps, own = part.sum_steps(keys, weights), [factors[key] for key in keys]
+                known = [each for each in own if each is not None]
+                if steps is None or len(known) < len(own):
+                    return False
+                groups.append((steps, known))
+        whole = slice(0, len(out)), slice(0, out.shape[1])
+        SumOfKernels(loops, groups).write_between(*whole, out)
+        return True
 
-def _function(terms: list[Term]) -> Evaluate:
-    """Return the function that adds up terms made of the same pairwise matrices."""
+    def _add(
+        self,
+        affected: _Affected,
+        rows: _Rows,
+        columns: NDArray[np.intp],
+        old: dict[Key, FloatArray],
+        out: FloatArray,
+    ) -> None:
+        """Do what `_write` does by NumPy."""
+        seen, places = affected
+        moved = {key: pairs.moved(rows, columns, old[key]) for key, pairs in seen.items()}
+        out[:] = 0.0
+        for _, part, weights in (self._parts[place] for place in places):
+            out += part.sum_of(weights, old | moved)
+
+
+def _part(terms: list[Term]) -> tuple[KernelSet, FloatArray]:
+    """Return terms made of the same pairwise matrices as kernels and their factors."""
     kernels = KernelSet([Combination((Term(1.0, atoms),)) for _, atoms in terms])
-    weights = np.array([factor for factor, _ in terms])
-    return lambda bases, buffers: kernels.sum_of(weights, bases, buffers)
+    return kernels, np.array([factor for factor, _ in terms])

@@ -28,8 +28,8 @@ LIBRARY, SOURCES = "loops.compiled", ("loops.c", "passes.h", "rows.h")
 EXP, ROOT_EXP, POWER, SQUARE, KEEP, TIMES, ADD, ADD_CONSTANT = range(8)
 #: What a pairwise matrix is of two arrays: their product; distances by such a product, at least 0
 #: and 0 on the diagonal; squared differences of one column; sums of absolute differences; distances
-#: by a product of rows that are not the same, with no diagonal.
-PRODUCT, DISTANCES, DIFFERENCES, ABSOLUTE, BETWEEN = range(5)
+#: by a product of rows that are not the same, with no diagonal; a stored matrix.
+PRODUCT, DISTANCES, DIFFERENCES, ABSOLUTE, BETWEEN, STORED = range(6)
 #: The most pairwise matrices of a group, the place of what the group before has made, and entries
 #: of a tile that is computed at a time.
 MOST_BASES, PREVIOUS, _BLOCK_ENTRIES = 15, 15, 256 * 256
@@ -65,11 +65,38 @@ class Steps:
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """Two arrays that a pairwise matrix is computed of, one row for each row of the data."""
+    """Two arrays that a pairwise matrix is computed of, one row for each row of the data.
+
+    With a matrix, C-contiguous: that matrix, after some columns of its rows changed. ``left`` then
+    has their old and new values side by side, and ``right`` is transposed.
+    """
 
     kind: int
     left: FloatArray
     right: FloatArray
+    matrix: FloatArray | None = None
+
+    @classmethod
+    def stored(cls, matrix: FloatArray) -> Factors:
+        """Return the factors of a known matrix."""
+        none = np.empty((len(matrix), 0))
+        return cls(STORED, none, none.T, np.ascontiguousarray(matrix))
+
+    @classmethod
+    def changed(
+        cls, kind: int, old: FloatArray, new: FloatArray, other: FloatArray, matrix: FloatArray
+    ) -> Factors:
+        """Return the factors of a matrix after columns of its rows changed; a sum over columns."""
+        left = np.ascontiguousarray(np.concatenate([old, new], axis=1))
+        return cls(kind, left, np.ascontiguousarray(other.T), np.ascontiguousarray(matrix))
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """What compiled loops get of them: see ``Base`` in ``loops.c``."""
+        arrays = self.left.ctypes.data, self.right.ctypes.data
+        if self.matrix is None:
+            return self.kind, self.left.shape[1], *arrays, 0, 0
+        return self.kind, len(self.right), *arrays, self.matrix.ctypes.data, self.matrix.shape[1]
 
     def to(self, other: Factors) -> Factors | None:
         """Return what a matrix between these rows and others is computed of; None if unknown."""
@@ -108,10 +135,7 @@ class SumOfKernels:
         self.dtype = bases[0].left.dtype
         self._loops = loops
         sizes = [(len(found), len(steps.steps)) for steps, found in groups]
-        rows = [
-            (base.kind, base.left.shape[1], base.left.ctypes.data, base.right.ctypes.data)
-            for base in bases
-        ]
+        rows = [base.numbers for base in bases]
         # Keep references to arrays whose addresses are passed to C.
         self._kept = (
             np.array(sizes, dtype=np.int64),

@@ -16,8 +16,8 @@
 enum { EXP, ROOT_EXP, POWER, SQUARE, KEEP, TIMES, ADD, ADD_CONSTANT };
 /* What a pairwise matrix is of two arrays: their product; distances by such a product, at least 0
    and 0 on the diagonal; squared differences of one column; sums of absolute differences; distances
-   by a product of rows that are not the same, with no diagonal. */
-enum { PRODUCT, DISTANCES, DIFFERENCES, ABSOLUTE, BETWEEN };
+   by a product of rows that are not the same, with no diagonal; a stored matrix. */
+enum { PRODUCT, DISTANCES, DIFFERENCES, ABSOLUTE, BETWEEN, STORED };
 /* Rows and columns that are computed at a time, in the cache of a core, and mirrored at a time. */
 enum { ROWS = 256, COLUMNS = 256, MIRRORED = 16 };
 /* Rows, and numbers of each, of which sums of absolute differences are in registers, and in the
@@ -28,8 +28,10 @@ enum { MOST_BASES = 16, PREVIOUS = 15 };
 
 typedef struct { int64_t operation, base, n; } Step;
 typedef struct { int64_t top, bottom, left, right; } Tile;
-/* What a pairwise matrix is, and the addresses of the two arrays, of so many columns. */
-typedef struct { int64_t kind, width, left, right; } Base;
+/* What a pairwise matrix is, and the addresses of the two arrays, of so many columns. With the
+   address of a matrix, whose rows are `stride` numbers apart: that matrix, after some columns of its
+   rows changed. `left` then has their old and new values, and `right` is transposed. */
+typedef struct { int64_t kind, width, left, right, matrix, stride; } Base;
 typedef struct { int64_t n_bases, n_steps; } Group;
 
 /* Which source this was compiled from. */

@@ -74,10 +74,42 @@ void NAME(evaluate)(const int64_t *places, const int64_t *strides, int64_t n_bas
     }
 }
 
+/* Write what a stored matrix becomes when some columns of its rows change. */
+static void NAME(write_changed)(const Base *base, int64_t top, int64_t left, int height, int width,
+                                REAL *out) {
+  const int64_t k = base->width;
+  for (int64_t i = 0; i < height; i++, out += width) {
+    const REAL *old = (const REAL *)(intptr_t)base->left + (top + i) * 2 * k, *now = old + k;
+    const REAL *before = (const REAL *)(intptr_t)base->matrix + (top + i) * base->stride + left;
+    for (int64_t j = 0; j < width; j++) out[j] = 0;
+    for (int64_t l = 0; l < k; l++) {
+      const REAL *z = (const REAL *)(intptr_t)base->right + l * base->stride + left;
+      const REAL a = now[l], b = old[l];
+      if (base->kind == PRODUCT)
+        for (int64_t j = 0; j < width; j++) out[j] += a * z[j] - b * z[j];
+      else if (base->kind == DIFFERENCES)
+        for (int64_t j = 0; j < width; j++)
+          out[j] += (a - z[j]) * (a - z[j]) - (b - z[j]) * (b - z[j]);
+      else
+        for (int64_t j = 0; j < width; j++) {
+          const REAL p = a - z[j], q = b - z[j];
+          out[j] += (p < 0 ? -p : p) - (q < 0 ? -q : q);
+        }
+    }
+    for (int64_t j = 0; j < width; j++) out[j] += before[j];
+    if (base->kind == DIFFERENCES || base->kind == ABSOLUTE)
+      for (int64_t j = 0; j < width; j++) out[j] = out[j] < 0 ? 0 : out[j];
+  }
+}
+
 static void NAME(write_base)(const NAME(Sum) *sum, const Base *base, int64_t top, int64_t left,
                              int height, int width, REAL *out) {
   const int k = (int)base->width;
   const REAL one = 1, zero = 0;
+  if (base->matrix) {
+    NAME(write_changed)(base, top, left, height, width, out);
+    return;
+  }
   const REAL *x = (const REAL *)(intptr_t)base->left + top * k;
   const REAL *z = (const REAL *)(intptr_t)base->right + left * k;
   if (base->kind == DIFFERENCES) {
