@@ -195,11 +195,12 @@ class Proposal:
             drawn = target.shuffled(_MOST_FOR_REGULARIZATION, np.random.RandomState(0))
             rows = np.sort(drawn[:_MOST_FOR_REGULARIZATION])
         counted = self.independent(rows)
-        if not len(counted):
+        part = bank if len(rows) == n else bank.subset(rows)
+        if not (len(counted) and part.n_kernels):
             return chosen.regularization * (1.0 - 1.0 / self.sample.n_folds)
-        if len(rows) == n:
+        if part is bank:
             return _best_regularization(bank, target, chosen, counted)
-        found = _best_regularization(bank.subset(rows), target.subset(rows), chosen, counted)
+        found = _best_regularization(part, target.subset(rows), chosen, counted)
         return max(found * float((len(rows) / n) ** _FALLS), _LEAST)
 
 
