@@ -19,7 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from discernel.arrays import FloatArray
 from discernel.arrays.groups import Groups
 from discernel.arrays.sample_weights import SampleWeights, effective_number, row_weights
-from discernel.exceptions import InvalidInputError
+from discernel.exceptions import InvalidInputError, listed
 
 #: Lower limit of the share of a class or variance that remains when one row is left out.
 SMALLEST_REST = 1e-3
@@ -183,14 +183,24 @@ class ClassTarget(Target):
                 "The labels must not contain NaN or infinity. Got "
                 f"{y[~np.isfinite(y)][0]} at position {np.flatnonzero(~np.isfinite(y))[0]}."
             )
-        if type_of_target(y) not in ("binary", "multiclass"):
+        try:
+            kind = type_of_target(y)
+            classes, codes = np.unique(y, return_inverse=True)
+        except TypeError:  # bytes, or labels without an order
+            kind = "unknown"
+        if kind == "unknown" and y.dtype.kind in "OS":
+            kinds = listed(sorted({type(label).__name__ for label in y.tolist()}), form=str)
+            raise InvalidInputError(
+                "Unknown label type: labels must be text, or an array of numbers or booleans. Got "
+                f"objects of type {kinds}. Convert them, for example with y.astype(str)."
+            )
+        if kind not in ("binary", "multiclass"):
             try:
                 check_classification_targets(y)
             except ValueError as error:
                 raise InvalidInputError(
                     f"{error} To predict numbers, use MultipleKernelRidge."
                 ) from None
-        classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < least:
             raise InvalidInputError(
                 "There must be at least two classes to separate. Got 1 class: "

@@ -12,6 +12,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
+from discernel import learn_kernel
 from discernel.arrays import ShiftedRows
 from discernel.bank import CombinedKernel, DenseBank, WithIdentity, gram_stack
 from discernel.exceptions import (
@@ -31,6 +32,7 @@ from discernel.kernels import (
     Polynomial,
     Precomputed,
 )
+from tests.conftest import make_problem
 
 KERNELS = [Linear(), RBF(width=1.5), Polynomial(degree=2), Exponential(gamma=0.7)]
 NORMALIZATIONS = ["centered_trace", "trace"]
@@ -596,3 +598,16 @@ def test_of_many_constant_kernels_the_warning_names_a_few():
     grams = np.stack([X @ X.T, *np.ones((70, 20, 20))])
     with pytest.warns(DroppedKernelWarning, match=r" and 65 more\. Such"):
         DenseBank(grams)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "criterion", ["auto", "rkda", "fdr", "akfd", "alignment", "margin", "separability"]
+)
+def test_the_units_of_kernels_change_no_weight(criterion):
+    """Not even units whose squares overflow."""
+    grams, y = make_problem(30, 2, 3)
+    expected = learn_kernel(grams, y, criterion=criterion).weights
+    units = np.array([2.0**-600, 1.0, 2.0**600])[:, None, None]
+    found = learn_kernel(grams * units, y, criterion=criterion).weights
+    assert_allclose(found, expected, atol=1e-12)

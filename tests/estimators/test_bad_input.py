@@ -7,6 +7,7 @@ from sklearn.exceptions import NotFittedError
 
 from discernel import (
     KernelDiscriminant,
+    MultiLabelKernelDiscriminant,
     MultipleKernelDiscriminant,
     MultipleKernelRidge,
     learn_kernel,
@@ -301,3 +302,29 @@ def test_a_plausible_mistake_is_answered_with_what_to_do(mistake):
     make, message = MISTAKES[mistake]
     with pytest.raises(InvalidInputError, match=f"(?s){message}"):
         make()
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([1, "b", 2.5], r"Got objects of type float, int, str. .*astype\(str"),
+        (["b", 1, 2.5], r"Got objects of type float, int, str. .*astype\(str"),
+        ([b"a", b"b", b"c"], r"labels must be text, .* Got objects of type bytes. Convert them"),
+        ([2**70, 2**80, 2**90], r"or an array of numbers.* Got objects of type int. Convert"),
+    ],
+)
+def test_labels_of_several_types_are_refused(blobs, labels, message):
+    X, y = blobs
+    with pytest.raises(InvalidInputError, match=message):
+        KernelDiscriminant().fit(X, np.array(labels, dtype=object)[y])
+    with pytest.raises(InvalidInputError, match=message):
+        MultiLabelKernelDiscriminant().fit(X, np.array(labels, dtype=object)[y])
+
+
+def test_no_rows_are_refused(blobs):
+    X, y = blobs
+    for estimator in (MultipleKernelDiscriminant(), MultipleKernelRidge()):
+        with pytest.raises(ValueError, match="0 sample"):
+            estimator.fit(X[:0], y[:0])
+        with pytest.raises(ValueError, match="0 sample"):
+            estimator.fit(X[:0], y[:0].astype(object))

@@ -14,6 +14,7 @@ from discernel import (
     open_rows,
 )
 from discernel.exceptions import InvalidInputError, LeftOutColumnWarning
+from discernel.kernels import RBF, Linear
 
 QUICK = {"criterion": "uniform", "regularization": 0.1}
 CONSTANT = {
@@ -61,3 +62,38 @@ def test_other_estimators_take_constant_rows():
     assert_allclose(mapped, np.zeros((30, 30)), atol=1e-12)
     with pytest.raises(InvalidInputError, match="30 equal rows"):
         MultipleKernelDiscriminant().fit(open_rows(X, y))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("criterion", ["auto", "rkda", "loo", "alignment", "uniform", "akfd"])
+@pytest.mark.parametrize("together", [False, True])
+def test_no_column_may_vary_without_a_fold(criterion, together):
+    """Only one row differs from the others, or only the rows of one group."""
+    X, y, groups = np.zeros((40, 2)), np.arange(40) % 2, None
+    X[3] = 1.0, 2.0
+    if together:
+        X[[17, 30]] = X[3]
+        groups = np.where(X[:, 0] > 0, -1, np.arange(40))
+    for kernels in ("auto", [Linear().on([0]), RBF(gamma=1.0).on([1])]):
+        clf = MultipleKernelDiscriminant(kernels, criterion=criterion).fit(X, y, groups=groups)
+        assert clf.expected_.accuracy <= 0.5
+        if criterion != "akfd":
+            reg = MultipleKernelRidge(kernels, criterion=criterion)
+            assert reg.fit(X, 1.0 * y, groups=groups).expected_.r2 < 0.0
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("criterion", ["auto", "rkda"])
+@pytest.mark.parametrize("kernels", ["auto", [Linear(), RBF()]])
+def test_two_rows_are_enough_for_numbers_and_labels(kernels, criterion):
+    X = np.array([[0.0, 1.0], [2.0, 1.5]])
+    reg = MultipleKernelRidge(kernels, criterion=criterion).fit(X, [1.0, 2.0])
+    assert_allclose(reg.predict(X).mean(), 1.5)
+    many = MultiLabelKernelDiscriminant(kernels, criterion=criterion).fit(X, [[0, 1], [1, 0]])
+    assert many.predict(X).tolist() == [[0, 1], [1, 0]]
+
+
+def test_no_column_may_vary_on_the_rows_that_choose_the_regularization():
+    X, y = np.zeros((2600, 2)), np.arange(2600) % 2
+    X[3] = 1.0, 2.0
+    assert MultipleKernelRidge().fit(X, 1.0 * y).expected_.r2 < 0.01

@@ -6,7 +6,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.preprocessing import scale
 
-from discernel import KernelDiscriminant, MultipleKernelDiscriminant
+from discernel import KernelDiscriminant, MultipleKernelDiscriminant, MultipleKernelRidge
 from discernel.kernels import RBF
 
 
@@ -83,3 +83,17 @@ def test_one_far_row_decides_as_little_as_if_it_were_left_out(name, criterion):
     # A row or two on the boundary: what is like nothing else still changes traces and λ a little.
     # Of digits, any row less can change the choice of quantiles, and with it 6 % of predictions.
     assert np.mean(clf.fit(far, y).predict(new) != expected) <= (0.06 if name == "digits" else 0.03)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("value", [1e20, -1e38, 1e149])
+@pytest.mark.parametrize("estimator", [MultipleKernelDiscriminant(), MultipleKernelRidge()])
+def test_one_cell_that_means_missing_does_not_end_the_default(wine, estimator, value):
+    """Such as 1e20, the fill value of climate data, which single precision cannot square."""
+    X, y = wine[0][::2].copy(), wine[1][::2]
+    X[11, 4] = value
+    estimator.fit(X, y).predict(X)
+    assert estimator.score(wine[0][1::2], wine[1][1::2]) > 0.85
+    sources = {"first": list(range(6)), "second": list(range(6, 13))}
+    clone(estimator).set_params(kernels=sources).fit(X, y)
+    assert np.isfinite(estimator.feature_importances_).all()

@@ -9,6 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
 from discernel import MultipleKernelRidge
+from discernel.bank import LowRank
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Linear
 from tests import reference
@@ -107,3 +108,26 @@ def test_the_unit_of_the_target_changes_only_the_unit_of_predictions(diabetes, u
     np.testing.assert_allclose(other.predict_interval(X) / unit, reg.predict_interval(X), rtol=1e-6)
     assert other.expected_.r2 == pytest.approx(reg.expected_.r2)
     np.testing.assert_allclose(other.feature_importances_, reg.feature_importances_, atol=1e-6)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"regularization": 1e-7, "kernels": [RBF(), Linear()], "criterion": "uniform"},
+        {"bank": "iterative", "kernels": [RBF(), Linear()], "regularization": 1e-3},
+        {"bank": LowRank(40), "kernels": [RBF(), Linear()]},
+        {"weights_per_target": True, "kernels": [RBF(), Linear()]},
+    ],
+    ids=["default", "given", "iterative", "lowrank", "by target"],
+)
+def test_numbers_far_from_0_lose_no_more_digits_than_they_have(diabetes, options, weighted):
+    X, y = diabetes[0][:120], np.round(diabetes[1][:120])
+    weights = 1.0 + np.arange(120) % 3 if weighted else None
+    near = MultipleKernelRidge(**options).fit(X, y, weights)
+    far = MultipleKernelRidge(**options).fit(X, y + 1e11, weights)
+    for name in ("predict", "predict_interval"):
+        found = getattr(far, name)(X) - 1e11
+        np.testing.assert_allclose(found, getattr(near, name)(X), atol=0.1, err_msg=name)
+    np.testing.assert_allclose(far.leave_one_out_ - 1e11, near.leave_one_out_, atol=0.1)

@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_wine
@@ -235,6 +236,7 @@ def test_labels_of_all_kinds(labels):
 PEAK = """
 import resource, sys
 import numpy as np
+import pandas as pd
 import onnxruntime
 
 session = onnxruntime.InferenceSession(sys.argv[1], providers=["CPUExecutionProvider"])
@@ -295,3 +297,24 @@ def test_without_skl2onnx_the_extra_is_named(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", absent)
     with pytest.raises(MissingExtraError, match=r"discernel\[onnx\]"):
         to_onnx(single(RBF()).model)
+
+
+@pytest.mark.parametrize("missing", [None, pd.NA])
+def test_tables_of_numbers_with_columns_that_are_left_out(missing):
+    rng = np.random.default_rng(0)
+    cells = {"a": rng.normal(size=60), "name": [f"row {i * i}" for i in range(60)]}
+    X = pd.DataFrame(cells).assign(b=rng.integers(0, 9, 60)).astype({"b": "Int64"})
+    X.loc[::7, "b"] = missing
+    with pytest.warns(UserWarning, match="1 column was left out"):
+        clf = MultipleKernelDiscriminant().fit(X, X.a > 0)
+    graph = to_onnx(clf, X)
+    assert [each.name for each in graph.graph.input] == ["a", "b"]
+    assert_same(graph, clf, X, 1e-9)
+    numbers = X.drop(columns="name")
+    clf = MultipleKernelDiscriminant().fit(numbers, X.a > 0)
+    graph = to_onnx(clf, numbers)
+    assert [each.name for each in graph.graph.input] == ["X"]
+    assert_same(graph, clf, numbers, 1e-9)
+    one = numbers.assign(X=numbers.a, same=1.0)[["same", "X"]]
+    clf = MultipleKernelDiscriminant().fit(one.mask(one.X > 2), X.a > 0)
+    assert_same(to_onnx(clf, one), clf, one, 1e-9)

@@ -142,3 +142,12 @@ def test_a_strange_side_is_refused():
     X, y = make_rows()
     with pytest.raises(InvalidInputError, match="side must be one of 'for', 'against'"):
         similar_rows(KernelDiscriminant(RBF()).fit(X, y), X, side="both")
+
+
+def test_targets_with_weights_of_their_own_have_no_common_similar_rows():
+    X = np.random.default_rng(0).standard_normal((30, 3))
+    reg = MultipleKernelRidge(weights_per_target=True).fit(X, X[:, :2] ** 2)
+    with pytest.raises(
+        InvalidInputError, match=r"weights_per_target=True.*fit a model for each target"
+    ):
+        similar_rows(reg, X[:2])

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from sklearn.model_selection import StratifiedKFold
 
-from discernel import learn_kernel
+from discernel import AKFDClassifier, MultipleKernelDiscriminant, learn_kernel
 from discernel.bank import DenseBank
 from discernel.criteria import AKFD
 from discernel.exceptions import InvalidInputError, NumericalError
+from discernel.kernels import RBF, Linear
 from discernel.papers.akfd.criterion import critical_nu, decide, objective, one_against_rest
 from discernel.papers.akfd.solver import (
     NUS,
@@ -448,3 +449,15 @@ def test_an_indefinite_kernel_is_a_clear_error():
     y = np.arange(20) % 2
     with pytest.raises(NumericalError, match=r"not positive semidefinite.*check the kernels"):
         alternate(-np.eye(20)[None], targets(y), 100.0)
+
+
+def test_kernels_that_have_nothing_in_common_with_the_classes_tell_none_apart():
+    X, y = np.tile([[-1.0], [1.0]], (8, 1)), np.repeat([0, 1], 8)
+    clf = MultipleKernelDiscriminant([RBF(width=1.0), Linear()], criterion="akfd").fit(X, y)
+    np.testing.assert_allclose(clf.predict_proba(X), 0.5)
+    assert AKFDClassifier([RBF(width=1.0), Linear()]).fit(X, y).score(X, y) == 0.5
+
+
+def test_the_effective_rank_does_not_depend_on_the_unit(two_classes):
+    for gram in two_classes[0]:
+        assert effective_rank(1e200 * gram) == pytest.approx(effective_rank(gram))

@@ -240,7 +240,16 @@ def test_forecasts_are_those_of_fits_that_were_measured(n_rows, seconds):
 
 @pytest.mark.parametrize(
     ("given", "seconds"),
-    [(None, None), (5, 5.0), ("90s", 90.0), ("10m", 600.0), ("1.5 h", 5400.0), ("2min", 120.0)],
+    [
+        (None, None),
+        (5, 5.0),
+        ("90s", 90.0),
+        ("10m", 600.0),
+        ("1.5 h", 5400.0),
+        ("2min", 120.0),
+        (1e-5, 1e-5),
+        (1e20, 1e20),
+    ],
 )
 def test_durations_are_read(given, seconds):
     assert parse_duration(given) == seconds

@@ -132,8 +132,8 @@ def row_weights(weights: SampleWeights | None, n_samples: int) -> SampleWeights:
 
 
 def effective_number(weights: FloatArray) -> float:
-    """Return the effective number of rows, (Σω)²/Σω²."""
-    return float(weights.sum() ** 2 / (weights @ weights))
+    """Return the effective number of rows, (Σω)²/Σω²; 0 for no rows."""
+    return float(weights.sum() ** 2 / (weights @ weights)) if len(weights) else 0.0
 
 
 def check_sample_weight(sample_weight: Any, n_samples: int) -> FloatArray:

@@ -167,7 +167,7 @@ def read_choice(bank: Any) -> BankChoice:
 def read_quantity(given: Any, units: Mapping[str, float]) -> float | None:
     """Convert a positive number with a unit, such as "2GB", to a float; None if invalid."""
     found = re.fullmatch(
-        r"([0-9]+\.?[0-9]*|\.[0-9]+)(e[0-9]+)?\s*([a-z]*)", str(given).strip().lower()
+        r"([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?\s*([a-z]*)", str(given).strip().lower()
     )
     if found is None or found[3] not in units:
         return None

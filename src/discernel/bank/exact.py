@@ -150,8 +150,7 @@ class ExactBank(Bank):
         return np.asarray(self.scales * (engine.inner(matrix) + more))
 
     def inner_products(self) -> FloatArray:
-        products = self._engine.inner_products(self._means, self.row_weights)
-        return np.asarray(products * np.outer(self.scales, self.scales))
+        return self._engine.inner_products(self._means, self.row_weights, self.scales)
 
     def select(self, positions: NDArray[np.intp]) -> Self:
         part = self._select(positions, "_centered_traces", "_row_means", "_means")

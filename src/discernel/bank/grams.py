@@ -60,7 +60,7 @@ def rounding_errors(traces: FloatArray, centered_traces: FloatArray) -> FloatArr
     means leaves in the columns.
     """
     first = traces > CANCELLING * centered_traces
-    lost = np.where(first, np.sqrt(np.abs(traces * centered_traces)), traces)
+    lost = np.where(first, np.sqrt(np.abs(traces)) * np.sqrt(np.abs(centered_traces)), traces)
     return np.asarray(_ROUNDING * np.maximum(lost, centered_traces))
 
 
@@ -74,7 +74,8 @@ def inner_products(grams: FloatArray, *, centered: bool = True) -> FloatArray:
     s = 3000 and 60 rows, the norm was wrong by 7 % (here 1e-12).
     """
     means = row_means(grams) if centered else np.zeros(grams.shape[:2])
-    out = Stored(grams, grams.shape[1]).inner_products(means, row_weights(None, grams.shape[1]))
+    rows, factors = row_weights(None, grams.shape[1]), np.ones(len(grams))
+    out = Stored(grams, grams.shape[1]).inner_products(means, rows, factors)
     if centered:
         constant = is_constant(grams)
         out[constant] = out[:, constant] = 0.0

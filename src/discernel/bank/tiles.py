@@ -197,10 +197,13 @@ class Engine(ABC):
 
         return self.run(TilePass(work, (self.n_kernels,)))
 
-    def inner_products(self, means: FloatArray, weights: SampleWeights) -> FloatArray:
-        """Return ⟨K_i, K_j⟩ of all pairs of K_i = D C G_i Cᵀ D, from the means of rows of the G_i.
+    def inner_products(
+        self, means: FloatArray, weights: SampleWeights, factors: FloatArray
+    ) -> FloatArray:
+        """Return ⟨K_i, K_j⟩ of all pairs of K_i = f_i D C G_i Cᵀ D, from row means of the G_i.
 
-        Tiles are centred first: see `grams.inner_products` for why.
+        Tiles are centred first: see `grams.inner_products` for why. They are multiplied by the
+        factors first too, because squares of matrices of any unit may overflow.
         """
         centered = [Centered(row, weights) for row in means]
         if not centered:
@@ -214,6 +217,7 @@ class Engine(ABC):
                 values = stack[i, :, :]
                 values[:, :] = matrix
                 centered[i].weigh(tile, centered[i].subtract(tile, values, put), put)
+                values *= float(factors[i])
                 if own > 0 and rest.start < rest.stop:  # it counts for its mirror image too
                     values[:, own:] *= 2.0**0.5
             flat = xp.reshape(stack, (p, -1))

@@ -147,11 +147,15 @@ class Relearner:
         if not target.scores.shape[1]:
             # The only row of the other class is in the fold: it counts as wrong, whatever is done.
             return (Refit(self.bank, self.weights, self.regularization),)
+        part = bank.subset(outside)
+        if not part.n_kernels:  # no kernel varies on these rows, so there is nothing to learn
+            equal = np.full((*self.weights.shape[:-1], bank.n_kernels), 1.0 / bank.n_kernels)
+            return (Refit(bank, equal, self.regularization),)
         # The candidates of a part of the rows are the kernels of the bank.
         request = replace(self.request, criterion=self.request.criterion.on_bank(bank))
         if self.target.n_samples > request.few:  # searched on a part of the rows, as the model was
             request = replace(request, few=min(request.few, _FEWEST_SEARCHED))
-        learned = self.learn(bank.subset(outside), target, request)
+        learned = self.learn(part, target, request)
         found = Refit(bank, learned.own_weights, learned.own_regularization)
         if np.array_equal(found.regularization, self.regularization):
             return (found,)

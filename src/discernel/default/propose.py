@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from sklearn.utils import check_random_state
 
-from discernel.arrays import Device, FloatArray, draw_rows, one_blas_thread, typical_row
+from discernel.arrays import Device, FloatArray, draw_rows, one_blas_thread
 from discernel.bank import Bank
 from discernel.default.choose import Selection, choose
 from discernel.default.comparison import FoldComparison
@@ -18,7 +18,13 @@ from discernel.default.cross_fit import each
 from discernel.default.logits import LogitSearch
 from discernel.default.menu import MENU, Menu
 from discernel.default.metric import Metric, learn_metric
-from discernel.default.sample import MOST_BY_LIKELIHOOD, Positions, Sample, draw_sample
+from discernel.default.sample import (
+    MOST_BY_LIKELIHOOD,
+    Positions,
+    Sample,
+    draw_sample,
+    near_typical,
+)
 from discernel.default.sample_choice import SampleChoice, choose_sample
 from discernel.default.sources import Columns, SourceMenu
 from discernel.discriminant import row_losses
@@ -125,8 +131,7 @@ class Proposal:
         sample, curves = self.sample, self.curves if one.quantiles else None
         rows = sample.rows
         if one.quantiles != sample.quantiles:
-            rows = comparable_rows(X[sample.positions], self.spreads, curves)
-            rows = rows - typical_row(rows)
+            rows = near_typical(comparable_rows(X[sample.positions], self.spreads, curves))
         scales = metric.of_strength(one.strength)
         menu = sample.menu.with_widths(one.few_widths)
         return scaled_kernels(scales, self.spreads, rows, menu, curves)
@@ -190,11 +195,12 @@ class Proposal:
             drawn = target.shuffled(_MOST_FOR_REGULARIZATION, np.random.RandomState(0))
             rows = np.sort(drawn[:_MOST_FOR_REGULARIZATION])
         counted = self.independent(rows)
-        if not len(counted):
+        part = bank if len(rows) == n else bank.subset(rows)
+        if not (len(counted) and part.n_kernels):
             return chosen.regularization * (1.0 - 1.0 / self.sample.n_folds)
-        if len(rows) == n:
+        if part is bank:
             return _best_regularization(bank, target, chosen, counted)
-        found = _best_regularization(bank.subset(rows), target.subset(rows), chosen, counted)
+        found = _best_regularization(part, target.subset(rows), chosen, counted)
         return max(found * float((len(rows) / n) ** _FALLS), _LEAST)
 
 

@@ -20,6 +20,9 @@ from discernel.targets import Target, by_appearance, deal
 
 #: Rows that scales are learned on by likelihood.
 MOST_BY_LIKELIHOOD = 500
+#: The largest distance from a typical row, in units of columns. Of farther rows, single precision
+#: sees in a linear kernel no others beside them, and from 1e19 on no number.
+_FARTHEST = 1e8
 
 Positions = NDArray[np.intp]
 
@@ -80,8 +83,7 @@ class Sample:
 
     def with_quantiles(self, rows: FloatArray) -> Sample:
         """Return the sample with other columns: quantiles, of all rows of the training set."""
-        drawn = rows[self.positions]
-        return replace(self, rows=drawn - typical_row(drawn), quantiles=True)
+        return replace(self, rows=near_typical(rows[self.positions]), quantiles=True)
 
     def likelihood_metric(
         self,
@@ -128,8 +130,7 @@ def draw_sample(
     else:
         chosen = Groups(by_appearance(groups.codes[order])).draw(strata, most, rng)
     positions = order[chosen]
-    drawn = rows[positions]
-    drawn = drawn - typical_row(drawn)  # far from 0, single precision would see no differences
+    drawn = near_typical(rows[positions])
     return Sample(
         rows=drawn,
         scores=target.truth[positions],
@@ -138,6 +139,14 @@ def draw_sample(
         folds=deal(strata[chosen], n_folds, None if groups is None else groups.subset(positions)),
         menu=menu_of(drawn) if sources is None else SourceMenu(menu_of(drawn), sources, True),
     )
+
+
+def near_typical(rows: FloatArray) -> FloatArray:
+    """Return rows in comparable units less a typical row, as single precision takes them.
+
+    Far from 0 it would see no differences. Numbers beyond its range are replaced by large ones.
+    """
+    return np.clip(rows - typical_row(rows), -_FARTHEST, _FARTHEST)
 
 
 def _sorted(rows: FloatArray) -> Positions:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -110,12 +110,12 @@ def to_onnx(
         Its outputs are ``label``, of shape (n_rows,), and ``probabilities``, of shape (n_rows,
         n_classes). A `MultipleKernelRidge` has one output ``variable``, the name that skl2onnx
         gives to predicted numbers, of shape (n_rows, n_targets). Rows are one input ``X`` of shape
-        (n_rows, n_features). A table with categories has one input per column that the model
-        uses, of shape (n_rows, 1): numbers with NaN for missing cells, or text with ``""`` for
-        missing cells. It has the name of the column, with ``_`` for what is neither letter nor
-        digit. The metadata say, as JSON, which column is which (``columns``: a list, or of tables
-        a dictionary of inputs), and in which order the probabilities are (``classes``; absent for
-        numbers).
+        (n_rows, n_features). A table with categories, or with columns that the model does not use,
+        has one input per column that it uses, of shape (n_rows, 1): numbers with NaN for missing
+        cells, or text with ``""`` for missing cells. It has the name of the column, with ``_`` for
+        what is neither letter nor digit. The metadata say, as JSON, which column is which
+        (``columns``: a list, or of tables a dictionary of inputs), and in which order the
+        probabilities are (``classes``; absent for numbers).
 
     Notes
     -----
@@ -141,7 +141,7 @@ def to_onnx(
     model = skl2onnx.convert_sklearn(
         clf,
         "discernel",
-        _input_types(formula, len(columns), dtype),
+        _input_types(formula, len(columns), dtype, one=bool(before)),
         target_opset=_OPSETS if target_opset is None else target_opset,
         options={id(found): {"zipmap": False}} if formula.classes is not None else None,
     )
@@ -156,7 +156,7 @@ def _describe(model: Any, formula: Scorer, columns: Sequence[str]) -> None:
     metadata: dict[str, Any] = {"columns": list(columns)}
     if formula.classes is not None:
         metadata["classes"] = formula.classes.tolist()
-    if _has_values(formula):
+    if not _takes_array(model, formula):
         inputs = [each.name for each in model.graph.input]
         metadata["columns"] = dict(zip(inputs, formula.used_names, strict=True))
     for key, value in metadata.items():
@@ -168,15 +168,33 @@ def _has_values(formula: Scorer) -> bool:
     return any(column.values is not None for column in formula.columns)
 
 
-def _input_types(formula: Scorer, n_columns: int, dtype: str) -> list[tuple[str, Any]]:
-    """Return the inputs of a graph: one array, or one per column of a table with categories."""
+def _uses_all(formula: Scorer) -> bool:
+    return [column.position for column in formula.columns] == list(range(len(formula.names)))
+
+
+def _input_types(
+    formula: Scorer, n_columns: int, dtype: str, *, one: bool
+) -> list[tuple[str, Any]]:
+    """Return the inputs of a graph: an array of numbers, or each column that the model uses.
+
+    Columns that it does not use may hold text. With ``one``, for a pipeline, the input is one array
+    whatever is used.
+    """
     from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType, StringTensorType
 
     number = DoubleTensorType if dtype == "float64" else FloatTensorType
-    if not _has_values(formula):
+    if one or (_uses_all(formula) and not _has_values(formula)):
         return [("X", number([None, n_columns]))]
     kinds = [number if each.values is None else StringTensorType for each in formula.columns]
     return [(name, kind([None, 1])) for name, kind in zip(formula.used_names, kinds, strict=True)]
+
+
+def _takes_array(model: Any, formula: Scorer) -> bool:
+    """Return whether a graph takes rows as one array, with columns that the model does not use."""
+    first, *others = model.graph.input
+    n_columns = first.type.tensor_type.shape.dim[1].dim_value
+    is_one = not others and not _has_values(formula)
+    return is_one and (n_columns > 1 or len(formula.names) == 1)
 
 
 def feeds(model: Any, formula: Scorer, X: Any) -> dict[str, Any]:
@@ -186,7 +204,10 @@ def feeds(model: Any, formula: Scorer, X: Any) -> dict[str, Any]:
     names = [each.name for each in model.graph.input]
     single = any(each.type.tensor_type.elem_type == TensorProto.FLOAT for each in model.graph.input)
     dtype = np.float32 if single else np.float64
-    if not _has_values(formula):
+    if _takes_array(model, formula):
+        if hasattr(X, "columns") or isinstance(X, Mapping):
+            table = as_table(X, len(formula.names))
+            X = np.column_stack([as_numbers(each, cells_of(table, each, 0)) for each in table])
         return {names[0]: np.asarray(X, dtype=dtype)}
     given: dict[str, Any] = {}
     X = as_table(X, len(formula.names))
@@ -209,8 +230,7 @@ def _check(model: Any, clf: Any, formula: Scorer, X: Any, dtype: str) -> None:
     )
     rows, encoder = X, final_estimator(clf)[0].encoder_
     if encoder is not None and encoder.dates:
-        cells = encoder.split_dates(X)
-        rows = cells if _has_values(formula) else np.column_stack(list(cells.values()))
+        rows = encoder.split_dates(X)
     *_, predicted = session.run(None, feeds(model, formula, rows))
     if formula.classes is not None:
         what, limit, far = "probabilities", "", np.abs(predicted - clf.predict_proba(X))
@@ -365,11 +385,12 @@ class _Body(_Graph):
 def _rows(graph: _Graph, inputs: Sequence[Any], formula: Scorer) -> str:
     """Return the columns that a model uses, as numbers side by side."""
     used = [column.position for column in formula.columns]
-    uses_all = used == list(range(len(formula.names)))
+    uses_all, n_given = _uses_all(formula), sum(each.type.shape[1] or 1 for each in inputs)
     if _has_values(formula) or (len(inputs) > 1 and not uses_all):
         return _joined(graph, _one_by_one(graph, inputs, formula))
     X = _joined(graph, [each.full_name for each in inputs])
-    return X if uses_all else graph.node("Gather", X, np.array(used), axis=1)
+    is_all = uses_all or n_given == len(used)
+    return X if is_all else graph.node("Gather", X, np.array(used), axis=1)
 
 
 def _joined(graph: _Graph, columns: Sequence[str]) -> str:

@@ -126,9 +126,10 @@ def _kept_rows(scoring: Scoring) -> tuple[KernelPart, FloatArray]:
     part, *others = scoring.parts
     if others or part.features is not None:
         raise InvalidInputError(
-            "Similar rows need a model that keeps training rows. A model with bank='lowrank' and "
-            "given kernels keeps different landmarks for each kernel. Fit with bank='auto' or "
-            "another bank, or with kernels='auto'."
+            "Similar rows need a model with one kernel of kept training rows. With "
+            "bank='lowrank' and given kernels, each kernel keeps landmarks of its own; with "
+            "weights_per_target=True, each target has a kernel of its own. Fit with bank='auto' "
+            "or kernels='auto', or fit a model for each target."
         )
     if part.centered:
         combined: Any = scoring.combined  # centred parts are kernels, not features

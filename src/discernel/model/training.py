@@ -195,7 +195,7 @@ def _check_targets(y: Any, places: NDArray[np.intp] | None, *, numbers: bool) ->
             f"y must have one label or number per row. Got {y!r}. If X has this column: "
             f"fit(X.drop(columns={y!r}), X[{y!r}])."
         )
-    if cells.ndim == 0 or cells.dtype.kind not in "OfMUS":
+    if not cells.size or cells.ndim == 0 or cells.dtype.kind not in "OfMUS":
         return
     if cells.dtype.kind == "f":
         bad = np.isnan(cells)

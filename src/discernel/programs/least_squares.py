@@ -133,12 +133,16 @@ class KernelLeastSquares:
         self._ridge = np.broadcast_to(np.asarray(ridge, dtype=np.float64), len(targets))
         self.row_weights, self.groups = row_weights(sample_weights, len(targets)), groups
         roots = self.row_weights.roots  # with sample weights, √ω replaces the ones
-        solved = system.solve(np.hstack([roots[:, None], targets]))
+        # Only b depends on the means of the targets. Coefficients of the differences from them have
+        # no rounding errors in units of large means.
+        means = self.row_weights.means(self.truth.T)
+        solved = system.solve(np.hstack([roots[:, None], targets - roots[:, None] * means]))
         self._solved_ones = solved[:, 0]  # N⁻¹1
         self._sum = float(roots @ self._solved_ones)
-        self.intercept = roots @ solved[:, 1:] / self._sum
+        offsets = roots @ solved[:, 1:] / self._sum
+        self.intercept = means + offsets
         # QT with Q = N⁻¹ − N⁻¹11ᵀN⁻¹/(1ᵀN⁻¹1)
-        self._dual = solved[:, 1:] - self._solved_ones[:, None] * self.intercept
+        self._dual = solved[:, 1:] - self._solved_ones[:, None] * offsets
         self.coef = self._dual * roots[:, None]
 
     @classmethod

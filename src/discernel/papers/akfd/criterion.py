@@ -233,9 +233,11 @@ def critical_nu(products: FloatArray) -> float:
     Returns
     -------
     float
-        1 divided by the maximum of ‖KD‖ over weights with ‖a‖ = 1, of any sign.
+        1 divided by the maximum of ‖KD‖ over weights with ‖a‖ = 1, of any sign; the inverse of the
+        rounding error if no kernel has anything in common with D.
     """
-    return 1.0 / float(np.linalg.norm(products.reshape(len(products), -1), 2))
+    longest = float(np.linalg.norm(products.reshape(len(products), -1), 2))
+    return 1.0 / max(longest, float(np.finfo(np.float64).eps))
 
 
 def decide(scores: FloatArray) -> NDArray[np.intp]:

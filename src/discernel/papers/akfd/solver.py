@@ -225,8 +225,8 @@ def effective_rank(gram: FloatArray, weights: SampleWeights | None = None) -> fl
     trace = float(rows.sums(centered.diagonal()))
     if not trace > CONSTANT * abs(float(rows.sums(gram.diagonal()))):
         return math.nan
-    rows.scale_both(centered)
-    return trace**2 / inner(centered, centered)
+    centered = rows.scale_both(centered) / trace
+    return 1.0 / inner(centered, centered)
 
 
 def start_weights(
