@@ -7,15 +7,11 @@ from discernel import MultipleKernelRidge
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import DenseBank
 from discernel.kernels import RBF
-from discernel.programs.by_target import (
-    SingleErrors,
-    StackedErrors,
-    TargetFits,
-    TargetSearch,
-)
+from discernel.programs.by_target import SingleErrors, TargetFits, TargetSearch
 from discernel.programs.lockstep import minimize_errors
 from discernel.programs.loo import LeaveOneOutProgram, minimize_error
 from discernel.programs.solution import TargetWeights
+from discernel.programs.stacked import StackedKernels
 from discernel.targets import RegressionTarget
 
 N, N_TARGETS = 60, 7
@@ -45,9 +41,44 @@ def test_errors_on_a_device_are_those_of_single_targets(device, weighted, n_byte
     places = np.array([5, 0, 3])
     weights, lam = (each[places] for each in points())
     expected = SingleErrors(bank, target)(places, weights, lam)
-    found = StackedErrors(bank, target, device, n_bytes)(places, weights, lam)
+    found = StackedKernels(bank, target.scores, device, n_bytes)(places, weights, lam)
     for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_bytes", [1, None])
+def test_errors_of_shared_weights_on_a_device_are_those_of_the_host(device, weighted, n_bytes):
+    bank, target = problem(weighted)
+    search = TargetSearch(bank, target, 5.0)
+    weights, lambdas = points()[0][0], np.array(search.lambdas)
+    systems = bank.systems(weights)
+    expected = np.stack([search._losses(systems(lam), lam) for lam in lambdas])
+    stacked = StackedKernels(bank, target.scores, device, n_bytes)
+    np.testing.assert_allclose(stacked.shared_errors(weights, lambdas), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_fits_on_a_device_are_those_of_the_host(device, weighted):
+    bank, target = problem(weighted)
+    weights, lam = points()
+    host = TargetFits(bank, weights, lam, target.weighted_values, target)
+    found = TargetFits(bank, weights, lam, target.weighted_values, target, device)
+    for name in ("coef", "intercept", "fitted", "leave_one_out", "truth", "ridge"):
+        np.testing.assert_allclose(
+            getattr(found, name), getattr(host, name), rtol=1e-9, atol=1e-9, err_msg=name
+        )
+    at = TargetWeights(weights, lam, np.zeros(N_TARGETS))
+    here, there = (TargetSearch(bank, target, 5.0, device=each) for each in (None, device))
+    np.testing.assert_allclose(there.scored(at).errors, here.scored(at).errors, rtol=1e-9)
+
+
+def test_what_does_not_fit_on_the_device_is_computed_one_target_at_a_time(device, monkeypatch):
+    bank, target = problem()
+    assert StackedKernels.of(bank, target.scores, target, device) is not None
+    monkeypatch.setattr(type(device), "free_bytes", lambda self: 1000)
+    assert StackedKernels.of(bank, target.scores, target, device) is None
+    assert isinstance(TargetSearch(bank, target, 5.0, device=device).errors, SingleErrors)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
