@@ -6,6 +6,7 @@ import pytest
 from discernel import MultipleKernelRidge
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import DenseBank
+from discernel.exceptions import NumericalError
 from discernel.kernels import RBF
 from discernel.programs.by_target import SingleErrors, TargetFits, TargetSearch
 from discernel.programs.lockstep import minimize_errors
@@ -41,8 +42,38 @@ def test_errors_on_a_device_are_those_of_single_targets(device, weighted, n_byte
     places = np.array([5, 0, 3])
     weights, lam = (each[places] for each in points())
     expected = SingleErrors(bank, target)(places, weights, lam)
-    found = StackedKernels(bank, target.scores, device, n_bytes)(places, weights, lam)
+    stacked = StackedKernels(bank, target.scores, device, n_bytes)
+    found = stacked.gradients(places, weights, lam)
     for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_bytes", [1, None])
+def test_descents_have_single_precision_where_it_has_enough_digits(device, n_bytes):
+    """By a large λ; and no precision is lost by a small one."""
+    bank, target = problem()
+    stacked = StackedKernels(bank, target.scores, device, n_bytes)
+    places, (weights, lam) = np.arange(N_TARGETS), points()
+    lam[2] = 1e-6
+    expected, found = (at(places, weights, lam) for at in (stacked.gradients, stacked))
+    np.testing.assert_allclose(found.values, expected.values, rtol=1e-4)
+    for one, other in zip(found[1:], expected[1:], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-2, atol=1e-3 * np.abs(other).max())
+        np.testing.assert_allclose(one[2], other[2], rtol=1e-7)  # with λ = 1e-6
+        assert (one[3] != other[3]).any()
+
+
+def test_descents_have_double_precision_where_single_precision_breaks_down(device, monkeypatch):
+    bank, target = problem()
+    stacked = StackedKernels(bank, target.scores, device)
+    places, (weights, lam) = np.arange(N_TARGETS), points()
+    expected = stacked.gradients(places, weights, lam)
+
+    def refuse(*_):
+        raise NumericalError("too few digits")
+
+    monkeypatch.setattr(stacked._coarse, "gradients", refuse)
+    for one, other in zip(stacked(places, weights, lam), expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 
 
