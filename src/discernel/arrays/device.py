@@ -235,6 +235,10 @@ class Device:
             torch.backends.cuda.matmul.allow_tf32 = before
 
 
+#: NumPy, from version 2 on, for code that any array library can run.
+HOST = Device(np, None)
+
+
 def _compat() -> Any:
     need = "Arrays of other libraries than NumPy need array-api-compat"
     with needs_extra(need, "torch"):

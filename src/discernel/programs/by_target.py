@@ -4,9 +4,9 @@ With weights of its own, each target needs a system of its own, and only the ker
 the search can be shared: the plain average, single kernels and random weights have the same systems
 for all targets, so one factorization for each λ gives the leave-one-out errors of all of them. From
 the best of these, `minimize_errors` descends in (log w, log λ) for all targets in lockstep. The
-errors and gradients of a step are those of `LeaveOneOutProgram`, computed one target at a time,
-or on a device for as many targets at once as fit into its memory (`StackedKernels`), which also
-fits them.
+errors and gradients of a step are those of `LeaveOneOutProgram`. `StackedKernels` computes them,
+and the fits, for many targets at once on a device, or on the CPU with few rows. Otherwise they are
+computed one target at a time.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ _BLOCK = 2**24
 class TargetFits:
     """Least-squares fits with kernel weights and λ of each target.
 
-    The interface is that of `KernelLeastSquares`. Without a device, targets with the same weights
-    and λ share one system.
+    The interface is that of `KernelLeastSquares`. Where they are fitted one at a time, targets
+    with the same weights and λ share one system.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class TargetFits:
     target : Target
         The sample weights and groups.
     device : Device, optional
-        Where many targets are fitted at once.
+        Where to fit many targets at once; by default the CPU.
     """
 
     #: Whether systems are solved by iteration.
@@ -135,7 +135,7 @@ class LeaveOneOutByTarget(LeaveOneOut):
         Whether single kernels and random weights are candidates too, as with
         ``criterion="auto"``.
     device : Device or None
-        Where many targets are computed at once; None for the CPU, which computes one at a time.
+        Where to compute many targets at once; None for the CPU.
     """
 
     tries_others: bool = False
@@ -198,7 +198,7 @@ class TargetSearch:
     regularization : float or None
         λ of all targets; None if they are learned.
     device : Device or None
-        Where many targets are computed at once; None for one target at a time.
+        Where to compute many targets at once; None for the CPU.
     monitor : callable, optional
         As in `minimize_errors`.
     """
@@ -217,7 +217,7 @@ class TargetSearch:
 
     @cached_property
     def stacked(self) -> StackedKernels | None:
-        """The kernels on the device, if many targets can be computed there at once."""
+        """The kernels in one array, if many targets are computed at once."""
         return StackedKernels.of(self.bank, self.target.scores, self.target, self.device)
 
     @property
