@@ -50,10 +50,14 @@ def matmul(left: FloatArray, right: FloatArray) -> FloatArray:
     The wheels of NumPy and SciPy each bring an OpenBLAS with threads of its own, and those of
     the one keep spinning for a while after they are done. Where calls alternate, each library
     waits for the other's threads: on two cores a product of 462 × 462 by 462 × 6 between
-    factorisations took 2.4 ms with ``@`` and 0.1 ms with this function.
+    factorisations took 2.4 ms with ``@`` and 0.1 ms with this function. A single column is not
+    copied into blocks first, which takes half of the time or less.
     """
     check_deadline()
     a, trans_a = (left.T, 1) if left.flags.c_contiguous else (left, 0)
+    if right.shape[1] == 1 and left.size:
+        column = scipy.linalg.blas.dgemv(1.0, a, right[:, 0], trans=trans_a)
+        return np.asarray(column[:, None], dtype=np.float64)
     b, trans_b = (right.T, 1) if right.flags.c_contiguous else (right, 0)
     product = scipy.linalg.blas.dgemm(1.0, a, b, trans_a=trans_a, trans_b=trans_b)
     return np.asarray(product, dtype=np.float64)
