@@ -4,10 +4,11 @@ Made-up targets, each a function of one of three sources of three columns and no
 kernels, two widths per source. Beside it: one fit with shared weights, separate fits with
 ``criterion="loo"`` (20 targets are timed, and the time scaled up), and the two solvers of himalaya,
 if it is installed. Ours includes the folds of ``expected_``, which himalaya has not. Processor time
-of one thread.
+of one thread; on a device wall time, without the separate fits.
 
     python benchmarks/weights_per_target.py
     python benchmarks/weights_per_target.py --sizes 200x200 100x10000
+    python benchmarks/weights_per_target.py --device cuda --sizes 300x10000
 """
 
 from __future__ import annotations
@@ -55,21 +56,32 @@ def kernels() -> dict[str, Any]:
     }
 
 
-def measure(fit: Callable[[], np.ndarray], truth: np.ndarray, scale: float = 1.0) -> dict[str, Any]:
-    """Return processor time and the mean R² of what a fit predicts for held-out rows."""
-    start = time.process_time()
+def measure(
+    fit: Callable[[], np.ndarray],
+    truth: np.ndarray,
+    scale: float = 1.0,
+    clock: Callable[[], float] = time.process_time,
+) -> dict[str, Any]:
+    """Return the time and the mean R² of what a fit predicts for held-out rows."""
+    start = clock()
     predicted = fit()
-    seconds = (time.process_time() - start) * scale
+    seconds = (clock() - start) * scale
     return {"seconds": round(seconds, 2), "r2": round(float(r2_score(truth, predicted)), 4)}
 
 
-def himalaya(X: np.ndarray, Y: np.ndarray, n: int) -> dict[str, Any]:
+def himalaya(
+    X: np.ndarray, Y: np.ndarray, n: int, clock: Callable[[], float], on_device: bool
+) -> dict[str, Any]:
     """Return what the solvers of himalaya do; empty if it is not installed."""
     try:
+        from himalaya.backend import set_backend
         from himalaya.kernel_ridge import MultipleKernelRidgeCV
     except ImportError:
         return {}
+    backend = set_backend("torch_cuda" if on_device else "numpy")
     grams, found = np.stack([kernel(X) for kernel in kernels().values()]), {}
+    if on_device:  # single precision, as himalaya recommends there
+        grams, Y = grams.astype(np.float32), Y.astype(np.float32)
     mean = Y[:n].mean(axis=0)
     options = {
         "hyper_gradient": {},
@@ -82,20 +94,31 @@ def himalaya(X: np.ndarray, Y: np.ndarray, n: int) -> dict[str, Any]:
         )
 
         def fit(model: Any = model) -> np.ndarray:
-            model.fit(grams[:, :n, :n], Y[:n] - mean)
-            return np.asarray(model.predict(grams[:, n:, :n]) + mean)
+            model.fit(
+                backend.asarray(grams[:, :n, :n]),
+                backend.asarray(Y[:n] - mean),
+            )
+            return np.asarray(
+                backend.to_numpy(model.predict(backend.asarray(grams[:, n:, :n]))) + mean
+            )
 
-        found[f"himalaya {solver}"] = measure(fit, Y[n:])
+        found[f"himalaya {solver}"] = measure(fit, Y[n:], clock=clock)
     return found
 
 
-def one_size(n: int, n_targets: int) -> dict[str, Any]:
+def one_size(n: int, n_targets: int, device: str | None) -> dict[str, Any]:
     X, Y = make(n, n_targets)
-    own = MultipleKernelRidge(kernels(), weights_per_target=True)
-    found = {"per target": measure(lambda: own.fit(X[:n], Y[:n]).predict(X[n:]), Y[n:])}
+    clock = time.process_time if device is None else time.perf_counter
+    own = MultipleKernelRidge(kernels(), weights_per_target=True, device=device)
+    found = {
+        "per target": measure(lambda: own.fit(X[:n], Y[:n]).predict(X[n:]), Y[n:], clock=clock)
+    }
     found["per target"]["expected_r2"] = round(float(own.expected_.r2), 4)
-    shared = MultipleKernelRidge(kernels())
-    found["shared"] = measure(lambda: shared.fit(X[:n], Y[:n]).predict(X[n:]), Y[n:])
+    shared = MultipleKernelRidge(kernels(), device=device)
+    found["shared"] = measure(lambda: shared.fit(X[:n], Y[:n]).predict(X[n:]), Y[n:], clock=clock)
+    if device is not None:
+        methods = found | himalaya(X, Y, n, clock, True)
+        return {"rows": n, "targets": n_targets, "device": device, "methods": methods}
     some = range(min(SEPARATE, n_targets))
 
     def separate() -> np.ndarray:
@@ -103,22 +126,26 @@ def one_size(n: int, n_targets: int) -> dict[str, Any]:
         return np.stack([single.fit(X[:n], Y[:n, t]).predict(X[n:]) for t in some], axis=1)
 
     found["separate"] = measure(separate, Y[n:, : len(some)], n_targets / len(some))
-    return {"rows": n, "targets": n_targets, "methods": found | himalaya(X, Y, n)}
+    return {"rows": n, "targets": n_targets, "methods": found | himalaya(X, Y, n, clock, False)}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--sizes", nargs="+", default=list(SIZES), help="rows x targets")
+    parser.add_argument("--device", help="a device for ours and for himalaya's, such as cuda")
     given = parser.parse_args()
-    os.environ["LOKY_MAX_CPU_COUNT"] = "1"
+    limit = None if given.device else 1
+    if limit is not None:
+        os.environ["LOKY_MAX_CPU_COUNT"] = "1"
     results = []
-    with threadpool_limits(limits=1):
+    with threadpool_limits(limits=limit):
         for size in given.sizes:
             n, n_targets = map(int, size.split("x"))
-            results.append(one_size(n, n_targets))
+            results.append(one_size(n, n_targets, given.device))
             for name, one in results[-1]["methods"].items():
-                print(f"{n} rows, {n_targets} targets, {name}: {one}")
-    write_record("weights_per_target", {"sizes": results})
+                print(f"{n} rows, {n_targets} targets, {name}: {one}", flush=True)
+    name = "weights_per_target_on_device" if given.device else "weights_per_target"
+    write_record(name, {"sizes": results})
 
 
 if __name__ == "__main__":

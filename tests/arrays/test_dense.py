@@ -19,6 +19,7 @@ from discernel.arrays import (
     dense,
     in_threads,
     larger_tiles,
+    matmul,
     n_cores,
     rows_for_threads,
     self_product_less,
@@ -38,6 +39,23 @@ def test_symmetric_products_are_those_of_numpy(n):
     np.testing.assert_allclose(found, 0.25 * (A @ A.T - (L @ R.T + R @ L.T) / 2), atol=1e-12)
     np.testing.assert_array_equal(found, found.T)
     assert found.flags.c_contiguous
+
+
+@pytest.mark.parametrize("order", ["C", "F", "strided"])
+@pytest.mark.parametrize(
+    "shape", [(7, 5, 3), (7, 5, 1), (1, 5, 1), (7, 1, 1), (0, 5, 1), (7, 0, 1)]
+)
+def test_products_are_those_of_numpy(shape, order):
+    """Also with a single column, which has a way of its own."""
+    m, n, k = shape
+    rng = np.random.default_rng(0)
+    left, right = rng.standard_normal((2 * m, 2 * n)), rng.standard_normal((n, k + 1))
+    left, right = left[:m, ::2], right[:, 1:]
+    if order != "strided":
+        left, right = np.array(left, order=order), np.array(right, order=order)
+    found = matmul(left, right)
+    assert found.shape == (m, k)
+    np.testing.assert_allclose(found, left @ right, atol=1e-14)
 
 
 @pytest.mark.parametrize("n", [1, 5, 127, 128, 129, 300])

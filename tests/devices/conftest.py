@@ -14,13 +14,18 @@ LIBRARIES = [
 
 @pytest.fixture(params=LIBRARIES)
 def device(request):
-    if request.param == "array_api_strict":
+    return device_of_library(request.param)
+
+
+def device_of_library(name):
+    """Return the device of a library, or skip the test without it."""
+    if name == "array_api_strict":
         strict = pytest.importorskip("array_api_strict")
         return device_of(strict.asarray(np.zeros(1)))
     torch = pytest.importorskip("torch")
-    if request.param == "cuda" and not torch.cuda.is_available():
+    if name == "cuda" and not torch.cuda.is_available():
         pytest.skip("needs a GPU")
-    return Device.named("cpu" if request.param == "torch" else "cuda")
+    return Device.named("cpu" if name == "torch" else "cuda")
 
 
 @pytest.fixture

@@ -4,22 +4,39 @@ import numpy as np
 import pytest
 
 from discernel import MultipleKernelRidge
+from discernel.arrays import HOST
+from discernel.arrays.groups import Groups
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import DenseBank
+from discernel.exceptions import NumericalError
 from discernel.kernels import RBF
-from discernel.programs.by_target import (
-    SingleErrors,
-    StackedErrors,
-    TargetFits,
-    TargetSearch,
-)
+from discernel.programs import stacked as module
+from discernel.programs.by_target import SingleErrors, TargetFits, TargetSearch
 from discernel.programs.lockstep import minimize_errors
 from discernel.programs.loo import LeaveOneOutProgram, minimize_error
 from discernel.programs.solution import TargetWeights
+from discernel.programs.stacked import StackedKernels
 from discernel.targets import RegressionTarget
+from tests.devices.conftest import LIBRARIES, device_of_library
 
 N, N_TARGETS = 60, 7
 KERNELS = [RBF(width=w).on(columns) for columns in ([0, 1], [2, 3]) for w in (1.0, 3.0)]
+
+
+@pytest.fixture(params=[*LIBRARIES, "numpy"])
+def anywhere(request):
+    """A device, or NumPy."""
+    if request.param != "numpy":
+        return device_of_library(request.param)
+    if not hasattr(np, "matrix_transpose"):
+        pytest.skip("needs NumPy 2")
+    return HOST
+
+
+@pytest.fixture
+def one_at_a_time(monkeypatch):
+    """On the CPU, compute one target at a time: the slow path that others are compared with."""
+    monkeypatch.setattr(module, "_MOST_ROWS", 0)
 
 
 def problem(weighted=False):
@@ -40,14 +57,93 @@ def points():
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n_bytes", [1, 2**31])
-def test_errors_on_a_device_are_those_of_single_targets(device, weighted, n_bytes):
+def test_errors_of_many_targets_are_those_of_single_ones(anywhere, weighted, n_bytes):
     bank, target = problem(weighted)
     places = np.array([5, 0, 3])
     weights, lam = (each[places] for each in points())
     expected = SingleErrors(bank, target)(places, weights, lam)
-    found = StackedErrors(bank, target, device, n_bytes)(places, weights, lam)
+    stacked = StackedKernels(bank, target.scores, anywhere, n_bytes)
+    found = stacked.gradients(places, weights, lam)
     for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_bytes", [1, None])
+def test_descents_have_single_precision_where_it_has_enough_digits(device, n_bytes):
+    """By a large λ; and no precision is lost by a small one."""
+    bank, target = problem()
+    stacked = StackedKernels(bank, target.scores, device, n_bytes)
+    places, (weights, lam) = np.arange(N_TARGETS), points()
+    lam[2] = 1e-6
+    expected, found = (at(places, weights, lam) for at in (stacked.gradients, stacked))
+    np.testing.assert_allclose(found.values, expected.values, rtol=1e-4)
+    for one, other in zip(found[1:], expected[1:], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-2, atol=1e-3 * np.abs(other).max())
+        np.testing.assert_allclose(one[2], other[2], rtol=1e-7)  # with λ = 1e-6
+        assert (one[3] != other[3]).any()
+
+
+def test_descents_have_double_precision_where_single_precision_breaks_down(device, monkeypatch):
+    bank, target = problem()
+    stacked = StackedKernels(bank, target.scores, device)
+    places, (weights, lam) = np.arange(N_TARGETS), points()
+    expected = stacked.gradients(places, weights, lam)
+
+    def refuse(*_):
+        raise NumericalError("too few digits")
+
+    monkeypatch.setattr(stacked._coarse, "gradients", refuse)
+    for one, other in zip(stacked(places, weights, lam), expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_bytes", [1, None])
+def test_errors_with_shared_weights_are_those_of_single_systems(anywhere, weighted, n_bytes):
+    bank, target = problem(weighted)
+    search = TargetSearch(bank, target, 5.0)
+    weights, lambdas = points()[0][0], np.array(search.lambdas)
+    systems = bank.systems(weights)
+    expected = np.stack([search._losses(systems(lam), lam) for lam in lambdas])
+    stacked = StackedKernels(bank, target.scores, anywhere, n_bytes)
+    np.testing.assert_allclose(stacked.shared_errors(weights, lambdas), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_fits_of_many_targets_are_those_of_single_ones(anywhere, weighted, monkeypatch):
+    bank, target = problem(weighted)
+    weights, lam = points()
+    at = TargetWeights(weights, lam, np.zeros(N_TARGETS))
+
+    def found(device):
+        search = TargetSearch(bank, target, 5.0, device=device)
+        fits = TargetFits(bank, weights, lam, target.weighted_values, target, device)
+        assert (search.stacked is None) == (module._MOST_ROWS == 0)
+        return fits, search.scored(at).errors
+
+    many, errors = found(None if anywhere is HOST else anywhere)
+    monkeypatch.setattr(module, "_MOST_ROWS", 0)
+    single, expected = found(None)
+    for name in ("coef", "intercept", "fitted", "leave_one_out", "truth", "ridge"):
+        np.testing.assert_allclose(
+            getattr(many, name), getattr(single, name), rtol=1e-9, atol=1e-9, err_msg=name
+        )
+    np.testing.assert_allclose(errors, expected, rtol=1e-9)
+
+
+def test_what_does_not_fit_on_the_device_is_computed_one_target_at_a_time(device, monkeypatch):
+    bank, target = problem()
+    assert StackedKernels.of(bank, target.scores, target, device) is not None
+    monkeypatch.setattr(type(device), "free_bytes", lambda self: 1000)
+    assert StackedKernels.of(bank, target.scores, target, device) is None
+    assert isinstance(TargetSearch(bank, target, 5.0, device=device).errors, SingleErrors)
+
+
+def test_groups_are_computed_one_target_at_a_time(device):
+    bank, target = problem()
+    grouped = RegressionTarget.from_values(target.values, groups=Groups(np.arange(N) // 2))
+    assert StackedKernels.of(bank, target.scores, grouped, device) is None
+    assert StackedKernels.of(bank, target.scores, grouped, None) is None
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -117,10 +213,24 @@ def test_descent_never_ends_above_its_start():
         assert (search._scores(found) <= search._scores(start)).all()
 
 
-def test_models_of_a_device_are_those_of_the_host(device, monkeypatch):
+def test_models_of_many_targets_at_once_are_those_of_one_at_a_time(monkeypatch):
+    X, Y = rows_and_targets()
+    many = MultipleKernelRidge(KERNELS, weights_per_target=True).fit(X, Y)
+    monkeypatch.setattr(module, "_MOST_ROWS", 0)
+    single = MultipleKernelRidge(KERNELS, weights_per_target=True).fit(X, Y)
+    np.testing.assert_allclose(many.kernel_weights_, single.kernel_weights_, atol=1e-6)
+    np.testing.assert_allclose(many.predict(X), single.predict(X), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(many.leave_one_out_, single.leave_one_out_, rtol=1e-6, atol=1e-6)
+
+
+def rows_and_targets():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((N, 4))
-    Y = np.column_stack([X[:, 0] ** 2, np.sin(X[:, 2])]) + 0.1 * rng.standard_normal((N, 2))
+    return X, np.column_stack([X[:, 0] ** 2, np.sin(X[:, 2])]) + 0.1 * rng.standard_normal((N, 2))
+
+
+def test_models_of_a_device_are_those_of_the_host(device, one_at_a_time):
+    X, Y = rows_and_targets()
     bank, target = problem()
     here = TargetSearch(bank, target, 5.0).search(tries_others=True)
     there = TargetSearch(bank, target, 5.0, device=device).search(tries_others=True)

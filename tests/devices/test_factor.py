@@ -37,6 +37,21 @@ def test_inverse(matrix, device):
     np.testing.assert_allclose(found, np.linalg.inv(matrix), atol=1e-11)
 
 
+def test_stacks_of_matrices_are_factored_together(matrix, device):
+    stack = np.stack([matrix, 2.0 * matrix + np.eye(N), matrix[::-1, ::-1]])
+    V = np.random.default_rng(1).normal(size=(3, N, 2))
+    solved, inverted, diagonal = (
+        DeviceFactor(device.put(stack.copy()), device, block=BLOCK) for _ in range(3)
+    )
+    found = as_host(solved.solve(device.put(V)))
+    np.testing.assert_allclose(found, np.linalg.solve(stack, V), atol=1e-11)
+    expected = np.linalg.inv(stack)
+    np.testing.assert_allclose(as_host(inverted.inverse()), expected, atol=1e-11)
+    np.testing.assert_allclose(
+        diagonal.inverse_diagonal(), np.diagonal(expected, axis1=1, axis2=2), rtol=1e-11
+    )
+
+
 def test_single_precision_has_its_digits(matrix, device):
     made = DeviceFactor(device.put(matrix, single=True), device, block=BLOCK, coarse=True)
     V = np.random.default_rng(1).normal(size=(N, 3))

@@ -15,6 +15,7 @@ from discernel.arrays.dense import (
     weighted_sum,
 )
 from discernel.arrays.device import (
+    HOST,
     Device,
     as_host,
     check_given,

@@ -157,7 +157,7 @@ class Device:
     # ---- operations that the standard lacks -------------------------------------------------
 
     def cholesky(self, matrix: Any) -> Any:
-        """Return the lower Cholesky factor, or None if the matrix is not positive definite."""
+        """Return the lower Cholesky factor, or None if a matrix is not positive definite."""
         try:
             return self.xp.linalg.cholesky(matrix)
         except Exception as error:  # each library has its own type
@@ -166,13 +166,13 @@ class Device:
             return None
 
     def triangular_inverse(self, lower: Any) -> Any:
-        """Return the inverse of a lower triangular matrix with zeros above the diagonal."""
+        """Return the inverses of lower triangular matrices with zeros above the diagonal."""
         if self.library == "torch":
             import torch
 
-            eye = torch.eye(len(lower), dtype=lower.dtype, device=lower.device)
+            eye = torch.eye(lower.shape[-1], dtype=lower.dtype, device=lower.device)
             return torch.linalg.solve_triangular(lower, eye, upper=False)
-        if self.library == "cupy":
+        if self.library == "cupy" and lower.ndim == 2:
             import cupy
             from cupyx.scipy.linalg import solve_triangular
 
@@ -233,6 +233,10 @@ class Device:
             yield
         finally:
             torch.backends.cuda.matmul.allow_tf32 = before
+
+
+#: NumPy, from version 2 on, for code that any array library can run.
+HOST = Device(np, None)
 
 
 def _compat() -> Any:

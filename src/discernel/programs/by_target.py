@@ -4,8 +4,9 @@ With weights of its own, each target needs a system of its own, and only the ker
 the search can be shared: the plain average, single kernels and random weights have the same systems
 for all targets, so one factorization for each λ gives the leave-one-out errors of all of them. From
 the best of these, `minimize_errors` descends in (log w, log λ) for all targets in lockstep. The
-errors and gradients of a step are those of `LeaveOneOutProgram`, computed one target at a time,
-or on a device for as many targets at once as fit into its memory (`StackedErrors`).
+errors and gradients of a step are those of `LeaveOneOutProgram`. `StackedKernels` computes them,
+and the fits, for many targets at once on a device, or on the CPU with few rows. Otherwise they are
+computed one target at a time.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from discernel.arrays import Device, FloatArray
-from discernel.arrays.device import as_host
 from discernel.bank import Bank, System
 from discernel.programs.base import Part
 from discernel.programs.lambdas import FLAT, lambda_grid
@@ -29,6 +29,7 @@ from discernel.programs.lockstep import ErrorsAt, TargetErrors, minimize_errors
 from discernel.programs.loo import LeaveOneOut, LeaveOneOutProgram
 from discernel.programs.simplex import uniform
 from discernel.programs.solution import TargetWeights
+from discernel.programs.stacked import StackedKernels
 from discernel.progress.deadline import must_stop_learning
 from discernel.targets import RegressionTarget, Target
 
@@ -45,8 +46,6 @@ _WORTHWHILE = 1e-3
 _REFINEMENTS = 3
 #: Numbers of predictions of all targets that are computed at a time.
 _BLOCK = 2**24
-#: Bytes on a device for the matrices of the targets of one step, and matrices per target.
-_DEVICE_BYTES, _MATRICES = 2**31, 6
 
 
 # ---- fits --------------------------------------------------------------------------------------
@@ -55,8 +54,8 @@ _DEVICE_BYTES, _MATRICES = 2**31, 6
 class TargetFits:
     """Least-squares fits with kernel weights and λ of each target.
 
-    The interface is that of `KernelLeastSquares`. Targets with the same weights and λ share one
-    system.
+    The interface is that of `KernelLeastSquares`. Where they are fitted one at a time, targets
+    with the same weights and λ share one system.
 
     Parameters
     ----------
@@ -70,6 +69,8 @@ class TargetFits:
         As in `KernelLeastSquares`.
     target : Target
         The sample weights and groups.
+    device : Device, optional
+        Where to fit many targets at once; by default the CPU.
     """
 
     #: Whether systems are solved by iteration.
@@ -82,13 +83,21 @@ class TargetFits:
         regularization: FloatArray,
         targets: FloatArray,
         target: Target,
+        device: Device | None = None,
     ) -> None:
-        self.row_weights, self.groups = target.row_weights, target.groups
-        self.truth = target.row_weights.unscale(targets)
+        rows = self.row_weights = target.row_weights
+        self.groups, self.truth = target.groups, rows.unscale(targets)
+        #: The ridge of each row and target.
+        self.ridge = regularization / rows.values[:, None]
+        stacked = StackedKernels.of(bank, targets, target, device)
+        if stacked is not None:
+            dual, diagonal, self.intercept = stacked.fits(weights, regularization)
+            self.coef = dual.T * rows.roots[:, None]
+            self.fitted = rows.unscale(targets - regularization * dual.T)
+            self.leave_one_out = rows.unscale(targets - (dual / diagonal).T)
+            return
         self.coef, self.fitted, self.leave_one_out = (np.empty_like(targets) for _ in range(3))
         self.intercept = np.empty(targets.shape[1])
-        #: The ridge of each row and target.
-        self.ridge = regularization / target.row_weights.values[:, None]
         for one, lam, columns in _same_fits(weights, regularization):
             fit = KernelLeastSquares.of(bank.system(one, lam), lam, target, targets[:, columns])
             self.coef[:, columns], self.intercept[columns] = fit.coef, fit.intercept
@@ -126,8 +135,7 @@ class LeaveOneOutByTarget(LeaveOneOut):
         Whether single kernels and random weights are candidates too, as with
         ``criterion="auto"``.
     device : Device or None
-        Where errors of many targets are computed at once; None for the CPU, which computes them
-        one target at a time.
+        Where to compute many targets at once; None for the CPU.
     """
 
     tries_others: bool = False
@@ -143,7 +151,7 @@ class LeaveOneOutByTarget(LeaveOneOut):
         scores: FloatArray | None = None,
     ) -> TargetFits:
         scores = target.scores if scores is None else scores
-        return TargetFits(bank, weights, regularization, scores, target)
+        return TargetFits(bank, weights, regularization, scores, target, self.device)
 
 
 # ---- errors and gradients ----------------------------------------------------------------------
@@ -174,74 +182,6 @@ class SingleErrors:
         return TargetErrors(values, by_weights, by_regularization)
 
 
-class StackedErrors:
-    """TargetErrors of targets on a device, of many targets at a time; rows have no groups.
-
-    Parameters
-    ----------
-    bank, target
-        The kernels and all targets. All kernel matrices are put on the device.
-    device : Device
-        The device.
-    n_bytes : int
-        Memory for the matrices of the targets of one step.
-    """
-
-    def __init__(
-        self, bank: Bank, target: Target, device: Device, n_bytes: int = _DEVICE_BYTES
-    ) -> None:
-        n, self._device = bank.n_samples, device
-        stack = np.stack([bank.combined(unit).ravel() for unit in np.eye(bank.n_kernels)])
-        self._stack = device.put(stack)
-        self._roots, self._total = device.put(bank.row_weights.roots), float(bank.total)
-        self._scores = np.ascontiguousarray(target.scores.T)
-        self._n, self._step = n, max(1, n_bytes // (8 * _MATRICES * n * n))
-
-    def __call__(
-        self, places: NDArray[np.intp], weights: FloatArray, regularization: FloatArray
-    ) -> TargetErrors:
-        parts = [
-            self._some(self._scores[places[some]], weights[some], regularization[some])
-            for first in range(0, len(places), self._step)
-            for some in [slice(first, first + self._step)]
-        ]
-        return TargetErrors(*(np.concatenate(each) for each in zip(*parts, strict=True)))
-
-    def _some(self, scores: FloatArray, weights: FloatArray, lam: FloatArray) -> TargetErrors:
-        """Return the errors of some targets: the equations of `LeaveOneOutProgram.error`."""
-        xp, n, r = self._device.xp, self._n, self._roots
-        T, W, lam = self._device.put(scores), self._device.put(weights), self._device.put(lam)
-        identity = xp.eye(n, dtype=T.dtype, device=self._device.where)
-        N = xp.reshape(xp.matmul(W, self._stack), (-1, n, n)) + lam[:, None, None] * identity
-        C = xp.linalg.inv(N)
-
-        def times(vectors: Any) -> Any:  # N⁻¹ times one vector for each target
-            return xp.matmul(C, vectors[:, :, None])[:, :, 0]
-
-        def dot(left: Any, right: Any) -> Any:
-            return xp.sum(left * right, axis=1)[:, None]
-
-        s = xp.matmul(C, r)
-        total = dot(s, r[None, :])
-
-        def project(vectors: Any) -> Any:  # Q times
-            return times(vectors) - s * (dot(s, vectors) / total)
-
-        diagonal = xp.linalg.diagonal(C) - s**2 / total
-        dual = project(T)
-        errors = dual / diagonal
-        influence, leverage = project(2.0 * errors / diagonal), 2.0 * errors**2 / diagonal
-        twice = 2.0 * times(leverage * s) / total - (dot(leverage, s**2) / total**2) * s
-        S = xp.matmul(C * leverage[:, None, :], C)
-        left, right = xp.stack([influence, twice], axis=2), xp.stack([dual, s], axis=2)
-        S = (S - xp.matmul(left, xp.matrix_transpose(right))) / self._total
-        flat = xp.reshape(S, (S.shape[0], n * n))
-        by_weights = xp.matmul(flat, xp.matrix_transpose(self._stack))
-        by_lambda = xp.sum(xp.linalg.diagonal(S), axis=1)
-        values = xp.sum(errors**2, axis=1) / self._total
-        return TargetErrors(as_host(values), as_host(by_weights), as_host(by_lambda))
-
-
 # ---- search ------------------------------------------------------------------------------------
 
 
@@ -258,7 +198,7 @@ class TargetSearch:
     regularization : float or None
         λ of all targets; None if they are learned.
     device : Device or None
-        Where errors of many targets are computed at once; None for one target at a time.
+        Where to compute many targets at once; None for the CPU.
     monitor : callable, optional
         As in `minimize_errors`.
     """
@@ -276,11 +216,14 @@ class TargetSearch:
         return _LAMBDAS if self.regularization is None else (self.regularization,)
 
     @cached_property
+    def stacked(self) -> StackedKernels | None:
+        """The kernels in one array, if many targets are computed at once."""
+        return StackedKernels.of(self.bank, self.target.scores, self.target, self.device)
+
+    @property
     def errors(self) -> ErrorsAt:
         """TargetErrors and derivatives of some targets."""
-        if self.device is None or self.target.groups is not None:
-            return SingleErrors(self.bank, self.target)
-        return StackedErrors(self.bank, self.target, self.device)
+        return self.stacked or SingleErrors(self.bank, self.target)
 
     def search(self, *, tries_others: bool, random_state: Any = None) -> TargetWeights:
         """Return the best weights and λ of each target that descent from candidates finds.
@@ -314,8 +257,11 @@ class TargetSearch:
 
     def try_weights(self, weights: FloatArray) -> TargetWeights:
         """Return the λ of each target for the same weights: the largest within 1 % of the best."""
-        systems = self.bank.systems(weights)
-        losses = np.stack([self._losses(systems(lam), lam) for lam in self.lambdas])
+        if self.stacked is not None:
+            losses = self.stacked.shared_errors(weights, np.array(self.lambdas))
+        else:
+            systems = self.bank.systems(weights)
+            losses = np.stack([self._losses(systems(lam), lam) for lam in self.lambdas])
         chosen = np.argmax(losses <= (1.0 + FLAT) * losses.min(axis=0), axis=0)
         n_targets, lam = losses.shape[1], np.array(self.lambdas)[chosen]
         errors = losses[chosen, np.arange(n_targets)]
@@ -333,6 +279,9 @@ class TargetSearch:
 
     def scored(self, found: TargetWeights) -> TargetWeights:
         """Return weights and λ with their leave-one-out errors."""
+        if self.stacked is not None:
+            own = self.stacked.errors(found.weights, found.regularization)
+            return replace(found, errors=own)
         errors = np.empty(len(found.regularization))
         for weights, lam, columns in _same_fits(found.weights, found.regularization):
             part = replace(self, target=self.target.columns(columns))
