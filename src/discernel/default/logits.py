@@ -41,9 +41,10 @@ class LogitSearch:
 
     A fold is predicted by a regression of all other rows, also of those in no fold. λ is searched
     downhill in the first fold. In the other folds, the λ found there is tried, and if the first
-    fold has few rows, its neighbours too. Of these, the regression of all rows has the λ with the least log-loss in all folds. The logits
-    of the rows of a fold are those of the λ with the least log-loss in the other folds, because the
-    λ that is best for the rows themselves would look too good.
+    fold has few rows, its neighbours too. Of these, the regression of all rows has the λ with the
+    least log-loss in all folds. The logits of the rows of a fold are those of the λ with the least
+    log-loss in the other folds, because the λ that is best for the rows themselves would look too
+    good.
 
     Parameters
     ----------
