@@ -49,6 +49,19 @@ def test_functions_are_those_of_scipy(n, precision):
     assert_allclose(after, times(1.0, lower, B.T, side=1, lower=1), rtol=0)
 
 
+@pytest.mark.parametrize("n_columns", [0, 1, 3, 4])
+def test_few_columns_of_many_rows_are_solved_for_as_many_are(n_columns, precision):
+    dtype, letter = precision
+    lower = matrix_of(400, dtype)
+    lapack.overwrite("potrf", lower)
+    right = np.random.default_rng(0).standard_normal((400, n_columns)).astype(dtype)
+    found = lapack.potrs(lower, right)
+    assert found.shape == right.shape
+    if n_columns:
+        expected = getattr(scipys, letter + "potrs")(lower, right, lower=1)[0]
+        assert_allclose(found, expected, atol=100 * np.finfo(dtype).eps * np.abs(expected).max())
+
+
 def test_the_row_where_a_factorisation_breaks_down_is_returned(precision):
     matrix = matrix_of(6, precision[0])
     matrix[3, 3] = -1.0

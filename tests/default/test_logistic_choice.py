@@ -124,7 +124,11 @@ def test_in_a_hurry_none_is_tried(monkeypatch):
     ).candidates
 
 
-def test_where_the_first_fold_is_predicted_worse_there_are_no_others(monkeypatch):
+@pytest.mark.parametrize(
+    ("first", "others", "expected"), [(-1.0, 0.0, 1), (0.1, -0.1, 3), (1.0, 1.0, 4)]
+)
+def test_folds_end_where_they_are_not_much_better(first, others, expected, monkeypatch):
+    """Than a candidate with so much more log-loss than it has: after one, some or all folds."""
     n_folds, add_fold = [], LogitSearch.add_fold
 
     def count(search, *fold):
@@ -132,18 +136,18 @@ def test_where_the_first_fold_is_predicted_worse_there_are_no_others(monkeypatch
         add_fold(search, *fold)
 
     monkeypatch.setattr(LogitSearch, "add_fold", count)
-    X, y = few_matter(150, 6)
-    for flip, expected in [(0.0, 4), (1.0, 1)]:
-        sample = sample_of(X, y)
-        compared = FoldComparison(sample)
-        compared.try_strengths(without_metric(sample))
-        n_folds.clear()
-        best = compared.ranking()[0]
-        best.losses[sample.folds == 0] += 1.0 - 2.0 * flip
-        found, lam = choice._with_logits(compared, without_metric(sample))
-        assert len(n_folds) == expected
-        assert found is compared
-        assert lam > 0
+    sample = sample_of(*few_matter(150, 6))
+    compared = FoldComparison(sample)
+    compared.try_strengths(without_metric(sample))
+    n_folds.clear()
+    for group in compared.tried:
+        for tried in group:
+            tried.losses[:] += np.where(sample.folds == 0, first, others)
+    monkeypatch.setattr(FoldComparison, "try_strengths", lambda *_: None)
+    found, lam = choice._with_logits(compared, without_metric(sample))
+    assert len(n_folds) == expected
+    assert (found is compared) == (expected < 4)
+    assert lam > 0
 
 
 def test_a_search_starts_from_a_known_regularization_or_takes_it():

@@ -30,6 +30,8 @@ _MOST_TO_TRY = 300
 #: Kernel logistic regressions must have less than this share of the log-loss before candidates are
 #: compared by them, which takes time: where they had more, the choice hardly changed.
 _MUCH_BETTER = 0.9
+#: They are not by so many standard errors on the first folds before no others are tried.
+_HOPELESS = 2.0
 
 
 class Selection(NamedTuple):
@@ -127,24 +129,29 @@ def _with_logits(
     """Return a comparison by mixtures with kernel logistic regressions, and the λ of these.
 
     If they are much better than the best candidate, with its kernel: then other metrics and weights
-    may suit them. Else, and of targets that are not classes, the comparison itself; λ is that of
-    the first fold if they are no better there, and None without any.
+    may suit them. Else, and of targets that are not classes, the comparison itself. They are made
+    fold by fold, until they are no better on the first or clearly not much better on the first few;
+    λ is that of these folds, and None without any.
     """
     best = compared.ranking()[0]
     if must_stop_learning() or not compared.sample.target.n_classes:
         return compared, None
-    target = cast(ClassTarget, compared.sample.target)
-    fit = compared.fit(metrics, best.candidate.strength)
+    target, folds = cast(ClassTarget, compared.sample.target), compared.sample.folds
     search = LogitSearch(target, best.candidate.regularization)
-    weights, rows = [best.candidate.weights] * len(fit.folds), compared.sample.folds == 0
-    fit.add_logits(search, weights[:1])
-    if search.loss > float(target.row_weights.values[rows] @ best.losses[rows]):
-        return compared, search.regularization
-    fit.add_logits(search, weights[1:], first=1)
-    losses, _ = posterior_losses(np.asarray(log_softmax(search.held_out(), axis=1)), target)
-    shares, lam = compared.shares(), search.regularization
-    is_less = float(shares @ losses) < _MUCH_BETTER * float(shares @ best.losses)
-    if not (is_less and compared.is_better(losses, best.losses)):
+    weights, strength = [best.candidate.weights], best.candidate.strength
+    compared.fit(metrics[:1], strength).add_logits(search, weights)
+    lam, first = search.regularization, np.flatnonzero(folds == 0)
+    if search.loss > float(target.row_weights.values[first] @ best.losses[first]):
+        return compared, lam
+    fit = compared.fit(metrics, strength)
+    for fold in range(1, len(fit.folds)):
+        fit.add_logits(search, weights, first=fold)
+        losses, _ = posterior_losses(np.asarray(log_softmax(search.held_out(), axis=1)), target)
+        lam, shares = search.regularization, np.where(folds <= fold, compared.shares(), 0.0)
+        shares, needed = shares / shares.sum(), _MUCH_BETTER * best.losses
+        if clearly_better(needed, losses, shares, target.groups, _HOPELESS):
+            return compared, lam
+    if not (float(shares @ losses) < shares @ needed and compared.is_better(losses, best.losses)):
         return compared, lam
     mixed = replace(compared, sample=replace(compared.sample, logit_regularization=lam))
     mixed.try_strengths(metrics)

@@ -75,7 +75,8 @@ class Proposal:
     sample : Sample
         The rows it was compared on.
     metric : Metric
-        Learned on all rows of the sample, or on some more.
+        Learned on all rows of the sample, or on some more, if its strength is not 0; else that of
+        the first fold.
     fold_metrics : list of Metric
         One per fold, learned without it.
     spreads : tuple of float
@@ -250,7 +251,7 @@ def propose_kernels(
     (sample, wider), is_whole = samples, len(samples[0].rows) == len(X)
     whole = wider, np.arange(len(wider.rows))
     learn: Callable[[Device | None, Job], Metric] = _learned_metric
-    fold_metrics, metric = _learn_metrics(sample, whole, made, device, hurries)
+    fold_metrics = _learn_metrics(sample, made, device)
     choice = choose(
         made[-1].compared if made else compared,
         fold_metrics,
@@ -263,9 +264,12 @@ def propose_kernels(
     strength, known = choice.candidates[0].strength, wider.positions
     if choice.by_likelihood is not None:
         learn, fold_metrics = partial(_likelihood_metric, groups), choice.by_likelihood
-        metric, known = learn(device, whole), known[:MOST_BY_LIKELIHOOD]
-        if must_stop_learning():  # it may have been cut short
-            metric, known = fold_metrics[0], sample.positions
+        known = known[:MOST_BY_LIKELIHOOD]
+    metric = fold_metrics[0]
+    if strength > 0 and not must_stop_learning():
+        [metric] = each(partial(learn, device), [whole], device)
+    if strength > 0 and must_stop_learning():  # it may have been cut short
+        metric, known = fold_metrics[0], sample.positions
     scales = metric.of_strength(strength)
     return Proposal(
         kernels=scaled_kernels(scales, spreads, wider.rows, sample.menu, curves),
@@ -321,20 +325,13 @@ def _dependent(target: Target, rows: Positions) -> Positions:
 
 
 def _learn_metrics(
-    sample: Sample,
-    whole: Job,
-    made: Sequence[SampleChoice],
-    device: Device | None,
-    hurries: bool,
-) -> tuple[list[Metric], Metric]:
-    """Return the metrics without each fold, unless they are known, and that of all rows.
-
-    In a hurry no metric will be chosen: one is enough to say which columns matter.
-    """
+    sample: Sample, made: Sequence[SampleChoice], device: Device | None
+) -> list[Metric]:
+    """Return the metrics without each fold, unless they are known; in a hurry, none is chosen."""
     known = made[-1].metrics if made else None
-    jobs = [whole] if known or hurries else [*_fold_jobs(sample), whole]
-    *found, metric = each(partial(_learned_metric, device), jobs, device)
-    return known or found or [metric] * sample.n_folds, metric
+    if known is None and must_stop_learning():
+        known = [Metric(np.ones(sample.rows.shape[1]))] * sample.n_folds
+    return known or each(partial(_learned_metric, device), _fold_jobs(sample), device)
 
 
 def _fold_jobs(sample: Sample) -> list[Job]:
