@@ -16,13 +16,14 @@ import numpy as np
 
 from discernel.arrays import FloatArray
 from discernel.bank import Bank
-from discernel.criteria import GivenWeights, LeastSquares, Uniform
 from discernel.default.logits import LogitSearch
 from discernel.default.propose import Proposal
 from discernel.default.sample import Positions
 from discernel.kernels import Kernel
+from discernel.programs.least_squares import LeastSquares
 from discernel.programs.simplex import normalize
 from discernel.programs.solution import Candidate, LearnedKernel
+from discernel.programs.uniform import GivenWeights, Uniform
 from discernel.progress.deadline import must_stop_learning
 from discernel.targets import Target, deal_folds
 

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray
-from discernel.criteria import LeastSquares
 from discernel.discriminant.gaussian import (
     Discriminant,
     calibrated,
@@ -26,6 +25,7 @@ from discernel.discriminant.links import (
     logistic_link,
     mixture_weights,
 )
+from discernel.programs.least_squares import LeastSquares
 from discernel.targets import ClassTarget, Target, deal_folds
 
 #: Where class means and covariance come from. ``"loo"``: leave-one-out predictions.

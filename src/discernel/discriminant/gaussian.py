@@ -19,8 +19,8 @@ from scipy.special import log_softmax
 from discernel.arrays import FloatArray
 from discernel.arrays.groups import Groups
 from discernel.arrays.sample_weights import SampleWeights
-from discernel.criteria import LeastSquares
 from discernel.discriminant.links import LEAST_LOG, Link, Mixture
+from discernel.programs.least_squares import LeastSquares
 from discernel.targets import SMALLEST_REST, ClassTarget, Target
 
 #: Smallest variance within the classes along a direction, relative to the largest, and to the mean

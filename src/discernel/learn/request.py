@@ -9,15 +9,7 @@ import numpy as np
 
 from discernel.arrays import Device
 from discernel.bank import Bank
-from discernel.criteria import (
-    RKDA,
-    Auto,
-    Criterion,
-    LeaveOneOut,
-    Program,
-    as_criterion,
-    offers,
-)
+from discernel.criteria import as_criterion
 from discernel.exceptions import (
     InvalidInputError,
     check_count,
@@ -26,10 +18,16 @@ from discernel.exceptions import (
     is_word,
     unknown_choice,
 )
+from discernel.programs.base import Criterion, Program, offers
 from discernel.programs.by_target import LeaveOneOutByTarget
-from discernel.programs.columns import MANY_KERNELS
+from discernel.programs.columns import MANY_KERNELS, Columns
+from discernel.programs.galerkin import Galerkin
+from discernel.programs.loo import Auto, LeaveOneOut
+from discernel.programs.newton import Newton
+from discernel.programs.rkda import RKDA
+from discernel.programs.search import LBFGS
 from discernel.programs.solution import FEW_SAMPLES, Callback, Solver
-from discernel.solvers import LBFGS, Columns, Galerkin, Newton, as_solver
+from discernel.solvers import as_solver
 from discernel.targets import Target
 
 #: `Galerkin` is faster than `Newton` from this many samples, and this many per column of

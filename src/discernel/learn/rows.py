@@ -20,7 +20,6 @@ from discernel.bank import (
     TargetKernels,
     make_bank,
 )
-from discernel.criteria import KernelLeastSquares, LeastSquares
 from discernel.default import (
     LogitSearch,
     Proposal,
@@ -41,6 +40,7 @@ from discernel.model import Facts, KeptRows, Model
 from discernel.model.importances import Importances, importances_of
 from discernel.model.training import TrainingRows
 from discernel.plan import bank_of_folds
+from discernel.programs.least_squares import KernelLeastSquares, LeastSquares
 from discernel.programs.solution import TargetWeights
 from discernel.progress import phase
 from discernel.progress.deadline import must_stop_learning

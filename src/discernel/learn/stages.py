@@ -20,7 +20,6 @@ from discernel.arrays import Device, blas_threads, one_blas_thread
 from discernel.arrays.groups import make_groups
 from discernel.arrays.sample_weights import check_sample_weight
 from discernel.bank import read_choice
-from discernel.criteria import Auto
 from discernel.default import Proposal, menu_kernels, propose_kernels
 from discernel.exceptions import (
     InvalidInputError,
@@ -39,6 +38,7 @@ from discernel.plan import (
     forecast_rest,
     plan_fit,
 )
+from discernel.programs.loo import Auto
 from discernel.progress import in_words, reporting
 from discernel.progress.deadline import (
     Deadline,
