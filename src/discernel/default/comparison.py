@@ -78,20 +78,16 @@ class FoldComparison:
         self, metrics: Sequence[Metric], strengths: Sequence[float] = STRENGTHS
     ) -> None:
         """Try strengths that were not tried, as long as the loss falls and there is time."""
+        shares = self.shares()
         for strength in strengths[len(self.tried) :]:
-            if not self._falls or (self.tried and must_stop_learning()):
+            losses = [float(shares @ self.best_of(group).losses) for group in self.tried]
+            falls = all(after < before for before, after in pairwise(losses))
+            if not falls or (self.tried and must_stop_learning()):
                 break  # more of a metric that does no good does none either
             start = self.ranking()[0].candidate.regularization if self.tried else None
             fit = self.fit(metrics, strength)
             fit.best("average", uniform(self.sample.menu.n_kernels), self.lambdas, start)
             self.tried.append(fit.tried)
-
-    @property
-    def _falls(self) -> bool:
-        """Whether the loss falls from each strength to the next."""
-        shares = self.shares()
-        losses = [float(shares @ self.best_of(group).losses) for group in self.tried]
-        return all(after < before for before, after in pairwise(losses))
 
     def best_of(self, tried: Sequence[Scored], without: int | None = None) -> Scored:
         """Return the best of some candidates, by the losses of their scores."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -17,7 +17,7 @@ from discernel.default.comparison import FoldComparison
 from discernel.default.cross_fit import each
 from discernel.default.logits import LogitSearch
 from discernel.default.menu import MENU, Menu
-from discernel.default.metric import Metric, learn_metric
+from discernel.default.metric import Metric
 from discernel.default.sample import MOST_BY_LIKELIHOOD, Positions, Sample, draw_sample
 from discernel.default.sample_choice import SampleChoice, choose_sample
 from discernel.default.sources import Columns, SourceMenu
@@ -50,8 +50,6 @@ _START = 2
 _FALLS = 0.5
 #: Rows that widths are taken from where only the cost of the kernels counts.
 _FEW_ROWS = 50
-#: A sample, and the positions of the rows in it that a metric is learned from.
-Job: TypeAlias = tuple[Sample, Positions]
 #: Beyond these λ there was nothing to choose from.
 _LIMITS = (1.0, _LEAST)
 
@@ -94,7 +92,7 @@ class Proposal:
     curves: Curves | None
     dependent: Positions
     is_whole: bool
-    learn_metric: Callable[[Job], Metric]
+    learn_metric: Callable[[Sample, Positions], Metric]
 
     @property
     def chosen(self) -> Candidate:
@@ -145,7 +143,7 @@ class Proposal:
         drawn = draw_sample(rows, part, most=_MOST_FOR_METRIC, n_folds=1, rng=rng)
         drawn = replace(drawn, menu=self.sample.menu)
         with one_blas_thread():  # as in the choice
-            return self.learn_metric((drawn, np.arange(len(drawn.rows))))
+            return self.learn_metric(drawn, np.arange(len(drawn.rows)))
 
     def learn(self, bank: Bank, target: Target, request: Any) -> LearnedKernel:
         """Return the chosen weights, with a λ for the number of rows there are.
@@ -243,7 +241,7 @@ def propose_kernels(
     samples, curves, made = _choose_samples(X, spreads, target, samples, compared)
     (sample, wider), is_whole = samples, len(samples[0].rows) == len(X)
     whole = wider, np.arange(len(wider.rows))
-    learn: Callable[[Device | None, Job], Metric] = _learned_metric
+    learn: Callable[..., Metric] = Sample.gradient_metric
     fold_metrics, metric = _learn_metrics(sample, whole, made, device, hurries)
     choice = choose(
         made[-1].compared if made else compared,
@@ -256,11 +254,11 @@ def propose_kernels(
     )
     strength, known = choice.candidates[0].strength, wider.positions
     if choice.by_likelihood is not None:
-        learn, fold_metrics = partial(_likelihood_metric, groups), choice.by_likelihood
-        metric, known = learn(device, whole), known[:MOST_BY_LIKELIHOOD]
+        learn, fold_metrics = partial(Sample.likelihood_metric, groups=groups), choice.by_likelihood
+        metric, known = learn(*whole, device=device), known[:MOST_BY_LIKELIHOOD]
         if must_stop_learning():  # it may have been cut short
             metric, known = fold_metrics[0], sample.positions
-    scales = metric.of_strength(strength)
+    scales, known = metric.of_strength(strength), known if strength > 0 else known[:0]
     return Proposal(
         kernels=scaled_kernels(scales, spreads, wider.rows, sample.menu, curves),
         selection=choice,
@@ -269,9 +267,9 @@ def propose_kernels(
         fold_metrics=fold_metrics,
         spreads=spreads,
         curves=curves,
-        dependent=_dependent(target, known if strength > 0 else known[:0]),
+        dependent=known if target.groups is None else target.groups.fellows(known),
         is_whole=is_whole,
-        learn_metric=partial(learn, None),
+        learn_metric=learn,
     )
 
 
@@ -302,21 +300,17 @@ def _choose_samples(
     others = [sample.with_quantiles(rows) for sample in samples]
 
     def learn(some: Sample) -> list[Metric]:
-        return each(partial(_learned_metric, device), _fold_jobs(some), device)
+        outside = [rows for rows, _ in some.divisions()]
+        return each(partial(some.gradient_metric, device=device), outside, device)
 
     made.append(choose_sample(compared, others[0], learn))
     is_other = made[-1].compared.sample.quantiles
     return (others, curves, made) if is_other else (samples, None, made)
 
 
-def _dependent(target: Target, rows: Positions) -> Positions:
-    """Return rows of the training set with all rows of their groups."""
-    return rows if target.groups is None else target.groups.fellows(rows)
-
-
 def _learn_metrics(
     sample: Sample,
-    whole: Job,
+    whole: tuple[Sample, Positions],
     made: Sequence[SampleChoice],
     device: Device | None,
     hurries: bool,
@@ -326,14 +320,11 @@ def _learn_metrics(
     In a hurry no metric will be chosen: one is enough to say which columns matter.
     """
     known = made[-1].metrics if made else None
-    jobs = [whole] if known or hurries else [*_fold_jobs(sample), whole]
-    *found, metric = each(partial(_learned_metric, device), jobs, device)
+    jobs = [] if known or hurries else [(sample, rows) for rows, _ in sample.divisions()]
+    *found, metric = each(
+        lambda job: job[0].gradient_metric(job[1], device), [*jobs, whole], device
+    )
     return known or found or [metric] * sample.n_folds, metric
-
-
-def _fold_jobs(sample: Sample) -> list[Job]:
-    """Return the sample and the rows outside of each fold."""
-    return [(sample, outside) for outside, _ in sample.divisions()]
 
 
 def _draw_samples(
@@ -357,19 +348,6 @@ def _draw_samples(
 def rows_to_choose_on(n_rows: int) -> int:
     """Return how many of so many rows kernels are chosen on, if there are as many."""
     return max(_FEW, min(n_rows // 4, _MOST))
-
-
-def _learned_metric(device: Device | None, job: Job) -> Metric:
-    sample, rows = job
-    X, scores, weights = sample.rows[rows], sample.scores[rows], sample.weights.values[rows]
-    groups = sample.target.groups
-    known = None if groups is None else groups.subset(rows)
-    return learn_metric(X, scores, weights, row_groups=known, device=device)
-
-
-def _likelihood_metric(groups: Positions | None, device: Device | None, job: Job) -> Metric:
-    sample, rows = job
-    return sample.likelihood_metric(rows, groups, device)
 
 
 def comparable_rows(X: FloatArray, spreads: tuple[float, ...], curves: Curves | None) -> FloatArray:

@@ -14,7 +14,7 @@ from discernel.arrays.groups import Groups, random_places
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.default.likelihood import learn_likelihood_metric
 from discernel.default.menu import Menu, menu_of
-from discernel.default.metric import Metric
+from discernel.default.metric import Metric, learn_metric
 from discernel.default.sources import Columns, SourceMenu
 from discernel.targets import Target, by_appearance, deal
 
@@ -82,6 +82,17 @@ class Sample:
         """Return the sample with other columns: quantiles, of all rows of the training set."""
         drawn = rows[self.positions]
         return replace(self, rows=drawn - typical_row(drawn), quantiles=True)
+
+    def gradient_metric(self, rows: Positions, device: Device | None = None) -> Metric:
+        """Return the metric by the gradients of a fit to some rows."""
+        groups = self.target.groups
+        return learn_metric(
+            self.rows[rows],
+            self.scores[rows],
+            self.weights.values[rows],
+            row_groups=None if groups is None else groups.subset(rows),
+            device=device,
+        )
 
     def likelihood_metric(
         self,

@@ -71,8 +71,18 @@ class Request:
 
     def with_weights_per_target(self, wanted: bool) -> Request:
         """Return the request with or without weights of each target, or raise a clear error."""
-        if wanted:
-            _check_weights_per_target(self.criterion, self.regularization)
+        if wanted and type(self.criterion) not in (Auto, LeaveOneOut):
+            raise InvalidInputError(
+                "With weights_per_target=True, the criterion must be 'auto', 'loo' or a "
+                f"LeaveOneOut. Got '{self.criterion.name}'. Use "
+                "sklearn.multioutput.MultiOutputRegressor to fit each target separately with other "
+                "criteria."
+            )
+        if wanted and self.regularization == 0.0:
+            raise InvalidInputError(
+                "With weights_per_target=True, the regularization must be positive or 'auto'. Got "
+                "0."
+            )
         return replace(self, weights_per_target=wanted)
 
     def for_target(self, target: Target, device: Device | None = None) -> Request:
@@ -135,20 +145,6 @@ def make_request(
         random_state=random_state,
         callback=callback,
     )
-
-
-def _check_weights_per_target(criterion: Criterion, regularization: Any) -> None:
-    """Raise a clear error if weights per target cannot be learned by a criterion."""
-    if type(criterion) not in (Auto, LeaveOneOut):
-        raise InvalidInputError(
-            "With weights_per_target=True, the criterion must be 'auto', 'loo' or a LeaveOneOut. "
-            f"Got '{criterion.name}'. Use sklearn.multioutput.MultiOutputRegressor to fit each "
-            "target separately with other criteria."
-        )
-    if regularization == 0.0:
-        raise InvalidInputError(
-            "With weights_per_target=True, the regularization must be positive or 'auto'. Got 0."
-        )
 
 
 def faster_solver(request: Request, program: Program, bank: Bank, target: Target) -> Solver:

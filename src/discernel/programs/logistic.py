@@ -73,10 +73,6 @@ class _Gradient(NamedTuple):
     rows: FloatArray
     intercept: FloatArray
 
-    def plus(self, other: _Gradient, factor: float) -> _Gradient:
-        """Return the sum with a multiple of another gradient."""
-        return _Gradient(*(a + factor * b for a, b in zip(self, other, strict=True)))
-
 
 @dataclass(frozen=True, eq=False)
 class LogisticProblem:
@@ -228,7 +224,8 @@ class _Point:
             if curvature <= 0.0:
                 break  # rounding errors are larger than what is left to gain
             length = size / curvature
-            step, left = step.plus(toward, length), left.plus(curved, -length)
+            step = step.plus(toward, length)
+            left = _Gradient(*(a - length * b for a, b in zip(left, curved, strict=True)))
             solved = preconditioner.solve(left)
             before, size = size, solved.along(left)
             toward = solved.plus(toward, size / before)
