@@ -9,6 +9,7 @@ analysis: Gaussian classes with their own means and one covariance.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 import scipy.linalg
@@ -172,9 +173,10 @@ def row_losses(
     these scores would state it: the scores themselves may be far from the truth and yet tell the
     classes well apart. Else, the mean squared error. Scores and truth are in the same units.
     """
-    if not isinstance(target, ClassTarget):
+    if not target.n_classes:
         return np.asarray(np.mean((predicted - truth) ** 2, axis=1)), None
-    return posterior_losses(log_posteriors(predicted, target, truth), target)
+    classes = cast(ClassTarget, target)
+    return posterior_losses(log_posteriors(predicted, classes, truth), classes)
 
 
 def posterior_losses(

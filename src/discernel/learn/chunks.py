@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -447,7 +448,10 @@ class StreamLearner(ABC):
         with blas_threads(state.features.rank):
             n_values, device = prepare.totals.n_values, self.run.device
             summing = SumPass(state.features, n_values, device, prepare.labelled)
-            parts, n_seen = state.parts_with(summing, chunk, forget), state.n_seen + chunk.n_rows
+            # Copies, because the sums belong to the previous model.
+            known = [deepcopy(part).decay(forget) for part in state.parts]
+            parts = FoldedPass(summing, state.folds).add(known, chunk)
+            n_seen = state.n_seen + chunk.n_rows
             state = replace(state, survey=survey, parts=parts, n_seen=n_seen)
             return self._fit_sums(model, replace(model.stream, state=state, waiting=waiting))
 

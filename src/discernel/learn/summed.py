@@ -147,14 +147,6 @@ class StreamState:
         """The sums over all rows."""
         return add_sums(self.parts)
 
-    def parts_with(self, summing: SumPass, chunk: Chunk, forget: float) -> list[FeatureSums]:
-        """Return the sums of folds with more rows, and earlier rows times a factor.
-
-        They are copies, because the sums belong to the previous model.
-        """
-        known = [deepcopy(part).decay(forget) for part in self.parts]
-        return FoldedPass(summing, self.folds).add(known, chunk)
-
     def check_same_rows(self) -> None:
         """Raise an error if the two passes read different rows."""
         found = self.survey.totals.compared(self.sums)
