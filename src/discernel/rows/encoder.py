@@ -661,19 +661,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return X
 
     def encode(self, X: Any) -> FloatArray:
-        """Encode rows like `transform`, without checking the number and names of columns.
+        """Encode rows like `transform`, without any checks of the table.
 
         Parameters
         ----------
         X : dataframe or array of shape (n_rows, n_features)
-            Rows with the same columns as in training.
+            Rows with the same columns as in training, as `as_table` returns them.
 
         Returns
         -------
         ndarray of shape (n_rows, n_encoded)
             The encoded columns, without missing or infinite numbers.
         """
-        X = as_table(X)
         names = column_names(X)
         ends = np.cumsum([len(column.outputs) for column in self.columns_])
         encoded = np.empty((X.shape[0], ends[-1]))
