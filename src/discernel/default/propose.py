@@ -13,14 +13,12 @@ from sklearn.utils import check_random_state
 from discernel.arrays import Device, FloatArray, draw_rows, one_blas_thread, typical_row
 from discernel.bank import Bank
 from discernel.default.choose import Selection, choose
-from discernel.default.comparison import FoldComparison
+from discernel.default.comparison import FoldComparison, SampleChoice, choose_sample
 from discernel.default.cross_fit import each
 from discernel.default.logits import LogitSearch
-from discernel.default.menu import MENU, Menu
+from discernel.default.menu import MENU, Columns, Menu, SourceMenu
 from discernel.default.metric import Metric
 from discernel.default.sample import MOST_BY_LIKELIHOOD, Positions, Sample, draw_sample
-from discernel.default.sample_choice import SampleChoice, choose_sample
-from discernel.default.sources import Columns, SourceMenu
 from discernel.discriminant import row_losses
 from discernel.kernels import Kernel
 from discernel.kernels.curves import Curves, divided_columns, quantile_curves

@@ -13,9 +13,8 @@ from discernel.arrays import Device, FloatArray, typical_row
 from discernel.arrays.groups import Groups, random_places
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.default.likelihood import learn_likelihood_metric
-from discernel.default.menu import Menu, menu_of
+from discernel.default.menu import Columns, Menu, SourceMenu, menu_of
 from discernel.default.metric import Metric, learn_metric
-from discernel.default.sources import Columns, SourceMenu
 from discernel.targets import Target, by_appearance, deal
 
 #: Rows that scales are learned on by likelihood.
