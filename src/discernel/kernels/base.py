@@ -399,7 +399,8 @@ class Kernel:
             The training rows of this resolved kernel. Sparse rows are not shifted.
         """
         found = self._shifted(X, View())
-        return found if found.name == self.name else found.named(self.name)
+        is_named = found is self or found.name == self.name
+        return found if is_named else found.named(self.name)
 
     def _shifted(self, X: Any, view: View) -> Kernel:
         return self
