@@ -306,7 +306,6 @@ class StreamLearner(ABC):
             near, facts, involved = refined
             reader = replace(reader, kernels=near)
         near = shift_kernels(reader.kernels, X, run.request)
-        assert run.stage is not None
         assert run.stage.rank is not None
         chosen = draw_landmarks(sample.X, run.stage.rank)
         features = NystromMap(near, facts.learned.coefficients, sample.X[chosen])

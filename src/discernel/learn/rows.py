@@ -93,9 +93,8 @@ class Learning:
         """An object that repeats the learning on some of the rows."""
 
         def bank_of(kernels: list[Kernel]) -> Bank:
-            X, request, stage = self.training.X, self.request, self.run.stage
-            assert stage is not None
-            kind = bank_of_folds(stage, n_rows(X), one_sum=request.leaves_choice)
+            X, request = self.training.X, self.request
+            kind = bank_of_folds(self.run.stage, n_rows(X), one_sum=request.leaves_choice)
             near = shift_kernels(kernels, X, request)
             return _make_bank(self.run, X, near, self.target, request, exact=kind)[0]
 
@@ -247,7 +246,6 @@ def learn_rows(
     varies, has_scores = rows_vary(X, kernels, run.tables), bool(target.scores.shape[1])
     # Nothing can be learned from equal rows, or from rows of one class.
     request = run.request.for_target(target, run.device) if varies and has_scores else PRIOR_REQUEST
-    assert run.problem is not None
     if run.problem.chooses and has_scores:
         if varies:
             proposal = run.propose(training, target)
@@ -260,7 +258,6 @@ def learn_rows(
     near = shift_kernels(kernels, X, request)
     phase("looking at all rows")
     if varies:
-        assert run.stage is not None
         kind = run.stage.exact if exact else None
         bank, bank_name = _make_bank(run, X, near, target, request, chosen, exact=kind)
     else:
@@ -361,7 +358,6 @@ def _make_bank(
     A proposal that was chosen with its weights needs only one weighted sum of kernels.
     """
     stage, asked = run.stage, run.bank
-    assert stage is not None
     kind, rank = (exact, None) if exact else (stage.kind, stage.rank)
     normalization, weights = request.criterion.normalization, target.row_weights
     if kind == "device":
