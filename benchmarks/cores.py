@@ -77,7 +77,7 @@ STAGES = {
     "programs.galerkin": "Galerkin.solve _extended _minimum",
     "learn.learn": "learn learn_part",
     "plan.plan": "plan_fit",
-    "default.held_out": "cross_fitted_scores",
+    "learn.held_out": "cross_fitted_scores",
     "default.metric": "learn_metric",
     "default.choose": "_try_likelihood _learn_weights",
     "default.comparison": "FoldComparison.try_strengths choose_sample",

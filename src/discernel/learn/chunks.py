@@ -296,7 +296,7 @@ class StreamLearner(ABC):
         learning = learn_rows(run, part, target, exact=True)
         reader, facts, proposal = learning.training.reader, learning.facts, learning.proposal
         facts = replace(facts, bank="stream", low_rank_loss=None)
-        learned_rows = learning.relearner.learned_rows
+        learned_rows = learning.learned_rows
         involved, refined = rows[learned_rows], None
         n_involved = np.count_nonzero(sample.with_involved(involved).involved)
         few = 2 * (len(sample) - n_involved) < min(len(learned_rows), _MOST_TO_EXPECT_FROM)
