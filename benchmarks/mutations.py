@@ -179,7 +179,7 @@ TESTS = {
     "default/sample.py": ["tests/default/test_choose.py", "tests/default/test_[ldps]*.py"],
     "default/comparison.py": ["tests/default/test_choose.py", "tests/default/test_[ldps]*.py"],
     "default/ridge.py": ["tests/default/test_ridge.py", "tests/default/test_choose.py"],
-    "default/held_out.py": ["tests/test_promises.py", "tests/test_expectation.py", "tests/default"],
+    "learn/held_out.py": ["tests/test_promises.py", "tests/test_expectation.py", "tests/default"],
     "discriminant/": [
         "tests/test_discriminant*.py",
         "tests/test_expectation.py",

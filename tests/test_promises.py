@@ -1,6 +1,7 @@
 """What a model says about itself holds on new rows: given kernels, few rows, any λ."""
 
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,9 +14,11 @@ from sklearn.preprocessing import StandardScaler
 from discernel import KernelDiscriminant, MultiLabelKernelDiscriminant, MultipleKernelDiscriminant
 from discernel.bank import DenseBank
 from discernel.criteria import KernelLeastSquares
-from discernel.default import Relearner, cross_fitted_scores
 from discernel.kernels import RBF
-from discernel.learn import learn, learn_part, make_request
+from discernel.learn import learn, make_request
+from discernel.learn.held_out import cross_fitted_scores
+from discernel.learn.rows import Learning
+from discernel.model import Facts
 from discernel.programs.base import draw_part
 from discernel.targets import ClassTarget
 from tests import reference
@@ -65,9 +68,9 @@ def test_held_out_scores_are_those_of_refits(n_classes):
     model = learn(bank, target, request)
     ridge = np.full(45, model.regularization)
     fit = KernelLeastSquares(bank.system(model.weights, ridge), ridge, target.scores)
-    known = bank, model.weights, model.regularization, None, X, None
-    relearner = Relearner(target, request, learn_part, *known)
-    scores, folds = cross_fitted_scores(relearner, fit)
+    rows, facts = SimpleNamespace(X=X), Facts(model, [], "dense")
+    learning = Learning(None, rows, target, request, bank, model.weights, None, None, facts)
+    scores, folds = cross_fitted_scores(learning, fit)
     assert sorted(np.bincount(folds)) == [9] * 5
 
     def left_out(weights, lam):

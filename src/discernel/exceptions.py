@@ -190,7 +190,7 @@ def is_positive(value: Any) -> bool:
 
 def is_count(value: Any, least: int = 1) -> bool:
     """Whether a parameter is an integer of Python or NumPy, of at least ``least``."""
-    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+    return isinstance(value, Integral) and is_number(value) and int(value) >= least
 
 
 def check_number(
@@ -227,10 +227,9 @@ def check_count(name: str, value: Any, least: int = 1) -> None:
 def caller_stacklevel() -> int:
     """Return the ``stacklevel`` at which a warning names the user's line of code."""
     frame, levels = sys._getframe(1), 1
-    while frame.f_back is not None and _is_ours(frame.f_globals["__name__"]):
+    while frame.f_back is not None:
+        module = frame.f_globals["__name__"]
+        if not (module.startswith("discernel.") or module == "contextlib"):
+            break
         frame, levels = frame.f_back, levels + 1
     return levels
-
-
-def _is_ours(module: str) -> bool:
-    return module.startswith("discernel.") or module == "contextlib"

@@ -112,5 +112,5 @@ def test_the_metric_of_a_fold_has_not_seen_its_labels():
     turned[[a, b]] = y[[b, a]]
     other = replace(sample, scores=ClassTarget.from_labels(turned).scores[sample.positions])
     for fold, metric in enumerate(first.fold_metrics):
-        again = first.learn_metric((other, np.flatnonzero(sample.folds != fold)))
+        again = first.learn_metric(other, np.flatnonzero(sample.folds != fold))
         assert np.array_equal(again.scales, metric.scales) is (fold == 2)

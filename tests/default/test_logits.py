@@ -11,10 +11,10 @@ from sklearn.preprocessing import scale
 from discernel import KernelDiscriminant, MultipleKernelDiscriminant, open_rows
 from discernel.bank import DenseBank, Iterative, LowRank
 from discernel.default import LogitSearch
-from discernel.default.held_out import predict_independent
 from discernel.default.logits import _TOL
 from discernel.exceptions import ConvergenceWarning
 from discernel.kernels import RBF
+from discernel.learn.held_out import predict_independent
 from discernel.programs.logistic import LogisticProblem
 from discernel.targets import ClassTarget
 

@@ -14,12 +14,11 @@ from discernel.arrays import Buffers
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import LowRank
 from discernel.default import propose
-from discernel.default.comparison import FoldComparison
+from discernel.default.comparison import FoldComparison, choose_sample
 from discernel.default.cross_fit import CrossFit, clearly_better
 from discernel.default.metric import Metric, learn_metric
 from discernel.default.propose import comparable_rows, propose_kernels
 from discernel.default.sample import draw_sample
-from discernel.default.sample_choice import choose_sample
 from discernel.export import numpy_scorer, to_onnx
 from discernel.inspection import contributions
 from discernel.inspection.facts import model_facts

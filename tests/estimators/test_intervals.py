@@ -17,12 +17,12 @@ import discernel
 from discernel import MultipleKernelRidge, open_rows
 from discernel.bank import LowRank
 from discernel.cli import app as commands
-from discernel.default import Relearner
 from discernel.default.spread import _GRID, _LEAST_SIZE
 from discernel.discriminant import HeldOutNumbers
 from discernel.estimators.ridge import NumberHead
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Linear
+from discernel.learn.rows import Learning
 from tests import reference
 
 ONE = {"kernels": [RBF(width=2.0)], "regularization": 0.01}
@@ -68,14 +68,14 @@ def test_nothing_is_learned_again_for_a_given_kernel():
 
 def test_rows_of_a_fold_are_predicted_by_what_the_other_folds_say(monkeypatch):
     """By fits to all other rows, with the weights and λ of the other folds, in units of y."""
-    heard, without = [], Relearner.without
+    heard, without = [], Learning.without
 
     def listen(self, fold, outside):
         found = without(self, fold, outside)
         heard.append((outside, found[0]))
         return found
 
-    monkeypatch.setattr(Relearner, "without", listen)
+    monkeypatch.setattr(Learning, "without", listen)
     X, y = even(50)
     y = 100.0 * y + 1e4
     reg = MultipleKernelRidge([RBF(width=1.0), RBF(width=3.0)], criterion="rkda").fit(X, y)

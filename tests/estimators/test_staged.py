@@ -213,7 +213,7 @@ class Fitted(BaseKernelEstimator):
         return self.losses.get(model.head)
 
     def _fit_model(self, X, y, sample_weight, groups, run):
-        if run.stage is None:
+        if not hasattr(run, "stage"):
             run.plan(PROBLEM)
         stage = run.stage
         learning = self.learning * self.seconds[stage.n_rows]

@@ -5,12 +5,13 @@ import pytest
 
 from discernel import MultipleKernelDiscriminant
 from discernel.arrays.groups import Groups
-from discernel.default import held_out, propose_kernels
+from discernel.default import propose_kernels
 from discernel.default.cross_fit import clearly_better
 from discernel.default.sample import draw_sample
 from discernel.discriminant import fit as discriminant_fit
 from discernel.kernels import rbf_ladder
 from discernel.kernels.columns import column_spreads
+from discernel.learn import held_out
 from discernel.targets import ClassTarget, LabelsTarget, RegressionTarget, deal, deal_folds
 from tests.groups.test_fit import patients
 

@@ -10,8 +10,7 @@ from sklearn.metrics import log_loss
 import discernel
 from discernel import MultipleKernelDiscriminant, MultipleKernelRidge
 from discernel.default import propose
-from discernel.default.menu import MENU
-from discernel.default.sources import SourceMenu
+from discernel.default.menu import MENU, SourceMenu
 from discernel.exceptions import DroppedKernelWarning, InvalidInputError
 from discernel.inspection import source_importances
 from discernel.kernels.make import are_sources

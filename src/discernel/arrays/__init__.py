@@ -6,7 +6,6 @@ from discernel.arrays.dense import (
     inner,
     matmul,
     orthonormal,
-    pairwise_inner,
     pivoted_cholesky,
     quadratic_forms,
     self_product,

@@ -23,11 +23,6 @@ def quadratic_forms(products: FloatArray, vectors: FloatArray) -> FloatArray:
     return np.asarray(np.einsum("ijk,jk->i", products, vectors))
 
 
-def pairwise_inner(left: FloatArray, right: FloatArray) -> FloatArray:
-    """Return ⟨A_i, B_j⟩ of two stacks of arrays of one shape, of shape (n_left, n_right)."""
-    return matmul(left.reshape(len(left), -1), right.reshape(len(right), -1).T)
-
-
 def weighted_sum(weights: FloatArray, arrays: FloatArray) -> FloatArray:
     """Return Σ w_i A_i of a stack of arrays."""
     return np.asarray(np.tensordot(weights, arrays, axes=1))

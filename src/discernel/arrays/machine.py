@@ -64,9 +64,6 @@ class SharedLimit:
     def to(self, n_threads: int) -> Iterator[None]:
         """Return a context with at most so many threads."""
         with self._lock:
-            if not self._inside:
-                self._first = self._pools().limit(limits=n_threads)
-                _let_others_limit()
             self._change([*self._inside, n_threads])
         try:
             yield
@@ -74,16 +71,19 @@ class SharedLimit:
             with self._lock:
                 left = self._inside.copy()
                 left.remove(n_threads)
-                if not left:
-                    self._first.restore_original_limits()
-                    _let_others_limit()
                 self._change(left)
 
     def _change(self, inside: list[int]) -> None:
-        """Keep the numbers that are asked for, and limit threads to another least of them."""
-        before, self._inside = self._inside, inside
-        if before and inside and min(inside) != min(before):
-            self._pools().limit(limits=min(inside))
+        """Limit threads to the least of the numbers that are asked for, and keep these."""
+        before, least = self._inside, min(inside, default=None)
+        if not before:
+            self._first = self._pools().limit(limits=least)
+        elif not inside:
+            self._first.restore_original_limits()
+        elif least != min(before):
+            self._pools().limit(limits=least)
+        self._inside = inside
+        if least != min(before, default=None):
             _let_others_limit()
 
 

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discernel.arrays import Device, FloatArray, n_rows
 from discernel.bank.base import Centering
@@ -106,14 +105,6 @@ class TargetKernels:
     centerings: list[Centering]
     device: Device | None = None
     by_target: ClassVar[bool] = True
-
-    def of_targets(self, targets: NDArray[np.intp]) -> TargetKernels:
-        """Return the kernels of some targets."""
-        return replace(self, coefficients=self.coefficients[targets])
-
-    def of_target(self, target: int) -> WeightedKernels:
-        """Return the sum of kernels of a target, before centring."""
-        return WeightedKernels(self.kernels, self.coefficients[target])
 
     def parts(self, vectors: FloatArray) -> Iterator[tuple[CombinedKernel, FloatArray]]:
         """Yield each kernel, and the vectors times its coefficients, 0 for other targets.

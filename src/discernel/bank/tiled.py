@@ -86,7 +86,8 @@ class Threads(Engine):
         if rows is None:
             return None
         made = copy(self)
-        made.rows, made._is_single, made.put = rows, True, _in_single
+        made.rows, made._is_single = rows, True
+        made.put = partial(np.ascontiguousarray, dtype=np.float32)
         return made
 
     def tiles(self, n_alive: int = 1) -> Iterator[Tile]:
@@ -235,10 +236,6 @@ def _in_batches(tiles: Iterable[Tile], n_threads: int) -> list[NDArray[np.int64]
     ).reshape(-1, 4)
     step = max(1, len(bounds) // (_BATCHES * n_threads))
     return [bounds[start : start + step] for start in range(0, len(bounds), step)]
-
-
-def _in_single(array: FloatArray) -> Any:
-    return np.ascontiguousarray(array, dtype=np.float32)
 
 
 class TiledBank(ExactBank):

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -100,10 +101,6 @@ class TilePass:
     compiled: tuple[str, Any] | None = None
 
 
-def _dot(left: FloatArray, right: FloatArray) -> Any:
-    return np.einsum("ij,ij->", left, right)
-
-
 class Engine(ABC):
     """The raw matrices G_i of some kernels on some rows, as tiles."""
 
@@ -116,7 +113,7 @@ class Engine(ABC):
     #: The product of two matrices, and the sum of the products of their entries. On the host, those
     #: of NumPy, which release the global interpreter lock; `arrays.matmul` does not.
     matmul: Callable[[Any, Any], Any] = staticmethod(np.matmul)
-    dot: Callable[[Any, Any], Any] = staticmethod(_dot)
+    dot: Callable[[Any, Any], Any] = staticmethod(partial(np.einsum, "ij,ij->"))
     #: Centring of the tiles of nearly constant kernels, by their positions.
     removed_means: dict[int, Centered]
 

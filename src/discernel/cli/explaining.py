@@ -23,7 +23,7 @@ from discernel.inspection import Contributions, contributions, similar_rows
 from discernel.inspection.source_weights import sum_by
 from discernel.inspection.words import RowScore, cell_text
 from discernel.persistence import SavedModel, read_model
-from discernel.report.model import RowExplanation
+from discernel.report import RowExplanation
 from discernel.show.terminal import print_blocks
 from discernel.show.words import percent
 

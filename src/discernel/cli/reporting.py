@@ -34,7 +34,7 @@ from discernel.compare.report import write_report
 from discernel.compare.store import Store
 from discernel.exceptions import InvalidInputError
 from discernel.persistence import read_model
-from discernel.report.model import write_facts_report
+from discernel.report import write_facts_report
 from discernel.rows.writing import check_writable_path, refuse_same_file
 from discernel.show.terminal import print_blocks
 

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, train_test_split
@@ -123,7 +123,7 @@ def fit_learner(
         details["sources"] = dict(zip(names, sources, strict=True))
     if estimator.kernels == "auto":
         details["feature_importances"] = _importances(estimator, split)
-    if split.is_first and isinstance(estimator, MultipleKernelDiscriminant):
+    if split.is_first and is_classifier(estimator):
         details["embedding"] = _embedding(estimator, split)
     return replace(
         found,

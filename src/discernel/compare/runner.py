@@ -288,7 +288,7 @@ def _result(found: Result, split: TrainTestSplit, peak: int | None) -> Result:
             scores=scores,
             probabilities=probabilities,
         )
-    predictions = {"y_true": split.y_test, "y_pred": given["y_pred"]}
+    predictions = {"y_true": np.asarray(split.y_test), "y_pred": np.asarray(given["y_pred"])}
     if scores is not None:
         predictions["scores"] = scores.astype(np.float32)
     return replace(
@@ -297,11 +297,9 @@ def _result(found: Result, split: TrainTestSplit, peak: int | None) -> Result:
         peak_memory=peak,
         weights=plain(found.weights),
         details=plain(found.details),
-        predictions={name: _storable(values) for name, values in predictions.items()},
+        # A store takes no objects, such as those of labels that are text.
+        predictions={
+            name: values.astype(str) if values.dtype.kind == "O" else values
+            for name, values in predictions.items()
+        },
     )
-
-
-def _storable(values: Any) -> Any:
-    """Return an array with objects converted to text, because a store takes no objects."""
-    values = np.asarray(values)
-    return values.astype(str) if values.dtype.kind == "O" else values

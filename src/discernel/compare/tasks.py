@@ -20,6 +20,7 @@ from discernel.exceptions import InvalidInputError, LeftOutColumnWarning, unknow
 from discernel.rows.cells import is_plain
 from discernel.rows.datasets import Dataset, load
 from discernel.rows.encoder import TableEncoder
+from discernel.rows.formats import import_pandas
 from discernel.rows.labelled import holds_numbers, open_file
 
 _SCALERS = {
@@ -115,7 +116,9 @@ def make_split(
         rows, views, columns = np.asarray(data.X), data.views, data.feature_names
         numbers = [rows[part] for part in parts]
     else:
-        frame = data.X if hasattr(data.X, "iloc") else _frame(data)
+        frame = data.X
+        if not hasattr(frame, "iloc"):
+            frame = import_pandas().DataFrame(np.asarray(frame), columns=list(data.feature_names))
         with warnings.catch_warnings():
             # A column may have a single value among the training rows.
             warnings.simplefilter("ignore", LeftOutColumnWarning)
@@ -155,13 +158,6 @@ def encoded_views(encoder: TableEncoder, views: Mapping[str, slice]) -> dict[str
         name: slice(*np.searchsorted(encoder.source, [columns.start, columns.stop]).tolist())
         for name, columns in views.items()
     }
-
-
-def _frame(data: Dataset) -> Any:
-    """Return the rows as a DataFrame."""
-    from discernel.rows.formats import import_pandas
-
-    return import_pandas().DataFrame(np.asarray(data.X), columns=list(data.feature_names))
 
 
 def split_rows(

@@ -1,6 +1,5 @@
 """The default: kernels chosen by their predictions for held-out rows."""
 
-from discernel.default.held_out import Relearner, cross_fitted_scores
 from discernel.default.landmarks import residual_landmarks
 from discernel.default.logits import LogitSearch
 from discernel.default.propose import (
@@ -18,10 +17,8 @@ __all__ = [
     "FIRST_ROWS",
     "LogitSearch",
     "Proposal",
-    "Relearner",
     "SpreadFit",
     "comparable_rows",
-    "cross_fitted_scores",
     "learn_spread",
     "menu_kernels",
     "propose_kernels",

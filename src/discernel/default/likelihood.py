@@ -143,11 +143,9 @@ def learn_likelihood_metric(
     -----
     From equal scales at the median distance, with at most 30 evaluations.
     """
-    X, scores = np.asarray(X, dtype=np.float64), np.asarray(scores, dtype=np.float64)
+    X = np.asarray(X, dtype=np.float64)
     varies = (X[0] != X).any(axis=0)
-    weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight)
-    weights = weights / weights.mean()
-    scores = varying_scores(scores, weights)
+    scores, weights = varying_scores(scores, sample_weight)
     if not varies.any() or not scores.any():
         return Metric(np.ones(X.shape[1]))
     rows, of_group = X[:, varies], np.arange(X.shape[1]) if groups is None else groups

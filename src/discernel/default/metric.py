@@ -96,13 +96,11 @@ def learn_metric(
     matrix of n_rows², one or some factorisations and n_outputs · n_rows² · n_columns
     multiplications.
     """
-    X, scores = np.asarray(X, dtype=np.float32), np.asarray(scores, dtype=np.float64)
-    scales, regularization = np.ones(X.shape[1]), None
+    X, regularization = np.asarray(X, dtype=np.float32), None
+    scales = np.ones(X.shape[1])
     if len(X) < 2:
         return Metric(scales)
-    weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight)
-    weights = weights / weights.mean()  # in single precision, another scale rounds differently
-    scores = varying_scores(scores, weights)
+    scores, weights = varying_scores(scores, sample_weight)
     for _ in range(_ROUNDS):
         gradient, regularization = _squared_gradient(
             X, scores, weights, row_groups, scales, regularization, device
@@ -113,11 +111,14 @@ def learn_metric(
     return Metric(scales)
 
 
-def varying_scores(scores: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return scores of weighted rows, with 0 for outputs that are constant up to rounding."""
+def varying_scores(scores: Any, sample_weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+    """Return scores, 0 for outputs that are constant up to rounding, and weights of mean 1."""
+    scores = np.asarray(scores, dtype=np.float64)
+    weights = np.ones(len(scores)) if sample_weight is None else np.asarray(sample_weight)
+    weights = weights / weights.mean()  # in single precision, another scale rounds differently
     differences = np.abs(scores - np.average(scores, axis=0, weights=weights))
     varies = differences.max(axis=0) > _ROUNDING * np.abs(scores).max(axis=0)
-    return np.asarray(scores * varies)
+    return scores * varies, weights
 
 
 def _squared_gradient(

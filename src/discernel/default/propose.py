@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -13,11 +13,11 @@ from sklearn.utils import check_random_state
 from discernel.arrays import Device, FloatArray, draw_rows, one_blas_thread
 from discernel.bank import Bank
 from discernel.default.choose import Selection, choose
-from discernel.default.comparison import FoldComparison
+from discernel.default.comparison import FoldComparison, SampleChoice, choose_sample
 from discernel.default.cross_fit import each
 from discernel.default.logits import LogitSearch
-from discernel.default.menu import MENU, Menu
-from discernel.default.metric import Metric, learn_metric
+from discernel.default.menu import MENU, Columns, Menu, SourceMenu
+from discernel.default.metric import Metric
 from discernel.default.sample import (
     MOST_BY_LIKELIHOOD,
     Positions,
@@ -25,8 +25,6 @@ from discernel.default.sample import (
     draw_sample,
     near_typical,
 )
-from discernel.default.sample_choice import SampleChoice, choose_sample
-from discernel.default.sources import Columns, SourceMenu
 from discernel.discriminant import row_losses
 from discernel.kernels import Kernel
 from discernel.kernels.curves import Curves, divided_columns, quantile_curves
@@ -56,8 +54,6 @@ _START = 2
 _FALLS = 0.5
 #: Rows that widths are taken from where only the cost of the kernels counts.
 _FEW_ROWS = 50
-#: A sample, and the positions of the rows in it that a metric is learned from.
-Job: TypeAlias = tuple[Sample, Positions]
 #: Beyond these λ there was nothing to choose from.
 _LIMITS = (1.0, _LEAST)
 
@@ -101,7 +97,7 @@ class Proposal:
     curves: Curves | None
     dependent: Positions
     is_whole: bool
-    learn_metric: Callable[[Job], Metric]
+    learn_metric: Callable[[Sample, Positions], Metric]
 
     @property
     def chosen(self) -> Candidate:
@@ -151,7 +147,7 @@ class Proposal:
         drawn = draw_sample(rows, part, most=_MOST_FOR_METRIC, n_folds=1, rng=rng)
         drawn = replace(drawn, menu=self.sample.menu)
         with one_blas_thread():  # as in the choice
-            return self.learn_metric((drawn, np.arange(len(drawn.rows))))
+            return self.learn_metric(drawn, np.arange(len(drawn.rows)))
 
     def learn(self, bank: Bank, target: Target, request: Any) -> LearnedKernel:
         """Return the chosen weights, with a λ for the number of rows there are.
@@ -250,7 +246,7 @@ def propose_kernels(
     samples, curves, made = _choose_samples(X, spreads, target, samples, compared)
     (sample, wider), is_whole = samples, len(samples[0].rows) == len(X)
     whole = wider, np.arange(len(wider.rows))
-    learn: Callable[[Device | None, Job], Metric] = _learned_metric
+    learn: Callable[..., Metric] = Sample.gradient_metric
     fold_metrics = _learn_metrics(sample, made, device)
     choice = choose(
         made[-1].compared if made else compared,
@@ -263,14 +259,14 @@ def propose_kernels(
     )
     strength, known = choice.candidates[0].strength, wider.positions
     if choice.by_likelihood is not None:
-        learn, fold_metrics = partial(_likelihood_metric, groups), choice.by_likelihood
+        learn, fold_metrics = partial(Sample.likelihood_metric, groups=groups), choice.by_likelihood
         known = known[:MOST_BY_LIKELIHOOD]
     metric = fold_metrics[0]
     if strength > 0 and not must_stop_learning():
-        [metric] = each(partial(learn, device), [whole], device)
+        [metric] = each(lambda job: learn(*job, device=device), [whole], device)
     if strength > 0 and must_stop_learning():  # it may have been cut short
         metric, known = fold_metrics[0], sample.positions
-    scales = metric.of_strength(strength)
+    scales, known = metric.of_strength(strength), known if strength > 0 else known[:0]
     return Proposal(
         kernels=scaled_kernels(scales, spreads, wider.rows, sample.menu, curves),
         selection=choice,
@@ -279,9 +275,9 @@ def propose_kernels(
         fold_metrics=fold_metrics,
         spreads=spreads,
         curves=curves,
-        dependent=_dependent(target, known if strength > 0 else known[:0]),
+        dependent=known if target.groups is None else target.groups.fellows(known),
         is_whole=is_whole,
-        learn_metric=partial(learn, None),
+        learn_metric=learn,
     )
 
 
@@ -312,16 +308,12 @@ def _choose_samples(
     others = [sample.with_quantiles(rows) for sample in samples]
 
     def learn(some: Sample) -> list[Metric]:
-        return each(partial(_learned_metric, device), _fold_jobs(some), device)
+        outside = [rows for rows, _ in some.divisions()]
+        return each(partial(some.gradient_metric, device=device), outside, device)
 
     made.append(choose_sample(compared, others[0], learn))
     is_other = made[-1].compared.sample.quantiles
     return (others, curves, made) if is_other else (samples, None, made)
-
-
-def _dependent(target: Target, rows: Positions) -> Positions:
-    """Return rows of the training set with all rows of their groups."""
-    return rows if target.groups is None else target.groups.fellows(rows)
 
 
 def _learn_metrics(
@@ -331,12 +323,10 @@ def _learn_metrics(
     known = made[-1].metrics if made else None
     if known is None and must_stop_learning():
         known = [Metric(np.ones(sample.rows.shape[1]))] * sample.n_folds
-    return known or each(partial(_learned_metric, device), _fold_jobs(sample), device)
-
-
-def _fold_jobs(sample: Sample) -> list[Job]:
-    """Return the sample and the rows outside of each fold."""
-    return [(sample, outside) for outside, _ in sample.divisions()]
+    if known is not None:
+        return known
+    jobs = [(sample, rows) for rows, _ in sample.divisions()]
+    return each(lambda job: job[0].gradient_metric(job[1], device), jobs, device)
 
 
 def _draw_samples(
@@ -360,19 +350,6 @@ def _draw_samples(
 def rows_to_choose_on(n_rows: int) -> int:
     """Return how many of so many rows kernels are chosen on, if there are as many."""
     return max(_FEW, min(n_rows // 4, _MOST))
-
-
-def _learned_metric(device: Device | None, job: Job) -> Metric:
-    sample, rows = job
-    X, scores, weights = sample.rows[rows], sample.scores[rows], sample.weights.values[rows]
-    groups = sample.target.groups
-    known = None if groups is None else groups.subset(rows)
-    return learn_metric(X, scores, weights, row_groups=known, device=device)
-
-
-def _likelihood_metric(groups: Positions | None, device: Device | None, job: Job) -> Metric:
-    sample, rows = job
-    return sample.likelihood_metric(rows, groups, device)
 
 
 def comparable_rows(X: FloatArray, spreads: tuple[float, ...], curves: Curves | None) -> FloatArray:

@@ -13,9 +13,8 @@ from discernel.arrays import Device, FloatArray, typical_row
 from discernel.arrays.groups import Groups, random_places
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.default.likelihood import learn_likelihood_metric
-from discernel.default.menu import Menu, menu_of
-from discernel.default.metric import Metric
-from discernel.default.sources import Columns, SourceMenu
+from discernel.default.menu import Columns, Menu, SourceMenu, menu_of
+from discernel.default.metric import Metric, learn_metric
 from discernel.targets import Target, by_appearance, deal
 
 #: Rows that scales are learned on by likelihood.
@@ -84,6 +83,17 @@ class Sample:
     def with_quantiles(self, rows: FloatArray) -> Sample:
         """Return the sample with other columns: quantiles, of all rows of the training set."""
         return replace(self, rows=near_typical(rows[self.positions]), quantiles=True)
+
+    def gradient_metric(self, rows: Positions, device: Device | None = None) -> Metric:
+        """Return the metric by the gradients of a fit to some rows."""
+        groups = self.target.groups
+        return learn_metric(
+            self.rows[rows],
+            self.scores[rows],
+            self.weights.values[rows],
+            row_groups=None if groups is None else groups.subset(rows),
+            device=device,
+        )
 
     def likelihood_metric(
         self,

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray, free_threads, in_threads, one_blas_thread
-from discernel.criteria import LeastSquares
 from discernel.discriminant.gaussian import (
     Discriminant,
     calibrated,
@@ -27,6 +26,7 @@ from discernel.discriminant.links import (
     logistic_link,
     mixture_weights,
 )
+from discernel.programs.least_squares import LeastSquares
 from discernel.targets import ClassTarget, Target, deal_folds
 
 #: Where class means and covariance come from. ``"loo"``: leave-one-out predictions.
@@ -241,7 +241,10 @@ def mix_links(
     named = dict.fromkeys(LINKS if logits is not None else LINKS[:2], 0.0)
     named.update(zip(LINKS, mixed.tolist(), strict=False))
     if mixed[2:].any():
-        link = _with_logits(score_link, mixed[2], log_shares)
+        # Logits of all classes but the first, relative to it, are log-likelihoods and log-shares.
+        further = mixed[2] * np.eye(len(log_shares))[1:]
+        constants = score_link.constants - mixed[2] * log_shares
+        link = Link(np.vstack([score_link.slopes, further]), constants)
         score_link = _weighted_sum(weights(usable, 2), links)
     return Mixture(named, link, score_link, np.where(known, held_out, -np.inf))
 
@@ -250,15 +253,6 @@ def _weighted_sum(weights: FloatArray, links: list[Link]) -> Link:
     """Return the sum of links with weights."""
     parts = zip(*links, strict=True)
     return Link(*(np.tensordot(weights, np.stack(each), 1) for each in parts))
-
-
-def _with_logits(link: Link, weight: float, log_shares: FloatArray) -> Link:
-    """Return a link from scores followed by logits, which are added with a weight.
-
-    Logits of all classes but the first, relative to the first, are log-likelihoods and log-shares.
-    """
-    further = weight * np.eye(len(log_shares))[1:]
-    return Link(np.vstack([link.slopes, further]), link.constants - weight * log_shares)
 
 
 def held_out_likelihoods(

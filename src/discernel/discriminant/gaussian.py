@@ -9,6 +9,7 @@ analysis: Gaussian classes with their own means and one covariance.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 import scipy.linalg
@@ -19,8 +20,8 @@ from scipy.special import log_softmax
 from discernel.arrays import FloatArray
 from discernel.arrays.groups import Groups
 from discernel.arrays.sample_weights import SampleWeights
-from discernel.criteria import LeastSquares
 from discernel.discriminant.links import LEAST_LOG, Link, Mixture
+from discernel.programs.least_squares import LeastSquares
 from discernel.targets import SMALLEST_REST, ClassTarget, Target
 
 #: Smallest variance within the classes along a direction, relative to the largest, and to the mean
@@ -172,9 +173,10 @@ def row_losses(
     these scores would state it: the scores themselves may be far from the truth and yet tell the
     classes well apart. Else, the mean squared error. Scores and truth are in the same units.
     """
-    if not isinstance(target, ClassTarget):
+    if not target.n_classes:
         return np.asarray(np.mean((predicted - truth) ** 2, axis=1)), None
-    return posterior_losses(log_posteriors(predicted, target, truth), target)
+    classes = cast(ClassTarget, target)
+    return posterior_losses(log_posteriors(predicted, classes, truth), classes)
 
 
 def posterior_losses(

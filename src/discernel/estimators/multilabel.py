@@ -17,7 +17,6 @@ from sklearn.utils.validation import column_or_1d
 
 from discernel.arrays import FloatArray, is_sparse
 from discernel.arrays.sample_weights import SampleWeights
-from discernel.criteria import KernelLeastSquares
 from discernel.discriminant import Discriminant, Head, fit_discriminant
 from discernel.estimators.base import BaseKernelEstimator, like_input, score_any, view
 from discernel.exceptions import InvalidInputError, caller_stacklevel
@@ -26,6 +25,7 @@ from discernel.learn.rows import Learning
 from discernel.learn.stages import FitRun
 from discernel.model import Model
 from discernel.model.training import TrainingRows
+from discernel.programs.least_squares import KernelLeastSquares
 from discernel.targets import ClassTarget, LabelsTarget
 
 

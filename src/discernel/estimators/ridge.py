@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from discernel.arrays import FloatArray, is_dask
-from discernel.criteria import KernelLeastSquares
 from discernel.default import learn_spread
 from discernel.discriminant import (
     Head,
@@ -33,6 +32,7 @@ from discernel.learn.stages import FitRun
 from discernel.model import Model
 from discernel.model.importances import squared_losses
 from discernel.model.training import TrainingRows
+from discernel.programs.least_squares import KernelLeastSquares
 from discernel.progress.deadline import must_stop_learning
 from discernel.targets import RegressionTarget
 

@@ -24,6 +24,7 @@ from discernel.arrays import (
     check_given,
     device_errors,
     device_of,
+    is_dense,
     is_sparse,
     n_rows,
 )
@@ -377,8 +378,8 @@ class Kernel:
             if not self.takes_any_rows:
                 raise X.no_numbers(self.name)
             numbers = X.numbers
-        is_dense = isinstance(numbers, np.ndarray) and numbers.dtype.kind == "f"
-        if is_dense and np.isnan(numbers.sum()):  # faster than np.isnan(numbers).any()
+        is_float = is_dense(numbers) and numbers.dtype.kind == "f"
+        if is_float and np.isnan(numbers.sum()):  # faster than np.isnan(numbers).any()
             row = np.isnan(numbers).any(axis=1).argmax()
             raise InvalidInputError(
                 f"{self.name} takes no missing cells, but row {row} has one in its columns. Impute "
@@ -398,7 +399,8 @@ class Kernel:
             The training rows of this resolved kernel. Sparse rows are not shifted.
         """
         found = self._shifted(X, View())
-        return found if found.name == self.name else found.named(self.name)
+        is_named = found is self or found.name == self.name
+        return found if is_named else found.named(self.name)
 
     def _shifted(self, X: Any, view: View) -> Kernel:
         return self

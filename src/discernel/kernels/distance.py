@@ -50,7 +50,10 @@ def median_distance(X: Any, norm: Literal[1, 2] = 2) -> float:
     if not is_sparse(X) and X.shape[1] == 1:
         return _median_difference(np.sort(X[:, 0]))
     if norm == 1:
-        distances, rounding = city_distances(X), _city_rounding(X)
+        # Where no row differs, nothing can be rounding.
+        varying = X if is_sparse(X) else X[:, (X[:1] != X).any(axis=0)]
+        distances = city_distances(X)
+        rounding = np.asarray(ROUNDING * np.abs(varying).sum(axis=1), dtype=np.float64).ravel()
     elif is_sparse(X):
         distances, rounding = squared_distances(X), SQUARED_ROUNDING * squared_norms(X)
     else:
@@ -74,13 +77,6 @@ def _median(values: FloatArray) -> float:
     if len(values) % 2:
         return float(values[middle])
     return float(0.5 * (values[:middle].max() + values[middle]))
-
-
-def _city_rounding(X: Any) -> FloatArray:
-    """Return r with which ‖x − z‖₁ up to r(x) + r(z) may be the rounding of equal rows."""
-    if not is_sparse(X):
-        X = X[:, (X[:1] != X).any(axis=0)]  # where no row differs, nothing can be rounding
-    return np.asarray(ROUNDING * np.abs(X).sum(axis=1), dtype=np.float64).ravel()
 
 
 def _median_difference(x: FloatArray) -> float:

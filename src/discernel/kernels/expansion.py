@@ -89,8 +89,8 @@ class Expansion:
 
 def _floats(values: Any) -> Array:
     """Convert to an array of double precision; keep arrays of single precision."""
-    single = isinstance(values, np.ndarray) and values.dtype == np.float32
-    return np.asarray(values, dtype=np.float32 if single else np.float64)
+    found = np.asarray(values)
+    return found if found.dtype == np.float32 else found.astype(np.float64, copy=False)
 
 
 def gradients(kernel: Any, expansion: Expansion) -> Iterator[tuple[slice, Array]]:

@@ -140,10 +140,6 @@ def _taken(X: Any, columns: Any) -> Any:
     return take_columns(X, column_indices(columns, X))
 
 
-def _sliced(X: Any, ends: tuple[Any, ...]) -> Any:
-    return _taken(X, slice(*ends))
-
-
 def _less_origin(X: Any, origin: tuple[float, ...]) -> Any:
     X = as_rows(X)
     if X.shape[1] != len(origin):
@@ -158,7 +154,7 @@ def _less_origin(X: Any, origin: tuple[float, ...]) -> Any:
 _SELECTIONS = {"columns", "slice"}
 _STEPS: dict[str, Callable[[Any, Any], Any]] = {
     "columns": _taken,
-    "slice": _sliced,
+    "slice": lambda X, ends: _taken(X, slice(*ends)),
     "curves": curved_columns,
     "spreads": divided_columns,
     "scales": scaled_columns,

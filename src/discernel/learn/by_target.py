@@ -32,7 +32,12 @@ def learn_by_target(bank: Bank, target: RegressionTarget, request: Request) -> L
         Kernels, target and options; the criterion is a `LeaveOneOutByTarget`.
     """
     criterion = cast(LeaveOneOutByTarget, request.criterion)
-    check_matrices(bank)
+    if not bank.has_matrices or bank.predicting() is not None:
+        raise InvalidInputError(
+            "weights_per_target=True requires kernel matrices. Got a bank of features, or of "
+            "systems that are solved by iteration. Use bank='dense' or bank='tiled', fewer rows, "
+            "or weights_per_target=False."
+        )
     lam, n = request.given_regularization, target.n_samples
     how = {"tries_others": criterion.tries_others, "random_state": request.random_state}
     history: list[Progress] = []
@@ -79,13 +84,3 @@ def _learned(
         names=tuple(bank.names),
         by_target=TargetWeights(weights, found.regularization, found.errors, coefficients),
     )
-
-
-def check_matrices(bank: Bank) -> None:
-    """Raise a clear error if a bank has no kernel matrices."""
-    if not bank.has_matrices or bank.predicting() is not None:
-        raise InvalidInputError(
-            "weights_per_target=True requires kernel matrices. Got a bank of features, or of "
-            "systems that are solved by iteration. Use bank='dense' or bank='tiled', fewer rows, "
-            "or weights_per_target=False."
-        )

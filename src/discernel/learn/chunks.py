@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -295,7 +296,7 @@ class StreamLearner(ABC):
         learning = learn_rows(run, part, target, exact=True)
         reader, facts, proposal = learning.training.reader, learning.facts, learning.proposal
         facts = replace(facts, bank="stream", low_rank_loss=None)
-        learned_rows = learning.relearner.learned_rows
+        learned_rows = learning.learned_rows
         involved, refined = rows[learned_rows], None
         n_involved = np.count_nonzero(sample.with_involved(involved).involved)
         few = 2 * (len(sample) - n_involved) < min(len(learned_rows), _MOST_TO_EXPECT_FROM)
@@ -305,7 +306,6 @@ class StreamLearner(ABC):
             near, facts, involved = refined
             reader = replace(reader, kernels=near)
         near = shift_kernels(reader.kernels, X, run.request)
-        assert run.stage is not None
         assert run.stage.rank is not None
         chosen = draw_landmarks(sample.X, run.stage.rank)
         features = NystromMap(near, facts.learned.coefficients, sample.X[chosen])
@@ -447,7 +447,10 @@ class StreamLearner(ABC):
         with blas_threads(state.features.rank):
             n_values, device = prepare.totals.n_values, self.run.device
             summing = SumPass(state.features, n_values, device, prepare.labelled)
-            parts, n_seen = state.parts_with(summing, chunk, forget), state.n_seen + chunk.n_rows
+            # Copies, because the sums belong to the previous model.
+            known = [deepcopy(part).decay(forget) for part in state.parts]
+            parts = FoldedPass(summing, state.folds).add(known, chunk)
+            n_seen = state.n_seen + chunk.n_rows
             state = replace(state, survey=survey, parts=parts, n_seen=n_seen)
             return self._fit_sums(model, replace(model.stream, state=state, waiting=waiting))
 

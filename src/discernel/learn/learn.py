@@ -11,7 +11,6 @@ import numpy as np
 
 from discernel.arrays import FloatArray, blas_threads
 from discernel.bank import Bank, System
-from discernel.criteria import KernelLeastSquares, Program, Uniform, offers
 from discernel.exceptions import (
     ConvergenceWarning,
     InvalidInputError,
@@ -20,7 +19,7 @@ from discernel.exceptions import (
 )
 from discernel.learn.by_target import learn_by_target
 from discernel.learn.request import Request, faster_solver
-from discernel.programs.base import draw_part
+from discernel.programs.base import Program, draw_part, offers
 from discernel.programs.lambdas import (
     WALK,
     LambdaSearch,
@@ -28,6 +27,7 @@ from discernel.programs.lambdas import (
     search_lambda,
     undecided,
 )
+from discernel.programs.least_squares import KernelLeastSquares
 from discernel.programs.solution import (
     LearnedKernel,
     Progress,
@@ -38,8 +38,9 @@ from discernel.programs.solution import (
     Subspace,
     Task,
 )
+from discernel.programs.uniform import NoSolver, Uniform
 from discernel.progress.deadline import is_late, must_stop_learning
-from discernel.solvers import SOLVERS, NoSolver, check_needs
+from discernel.solvers import SOLVERS, check_needs
 from discernel.targets import RegressionTarget, Target
 
 #: λ considered by ``regularization="loo"``, relative to the trace-normalized kernels.

@@ -17,8 +17,7 @@ from discernel.bank import TiledBank
 from discernel.bank.sums import Labelled, SummedSystem, SumPass
 from discernel.default import scaled_kernels
 from discernel.default.cross_fit import clearly_better
-from discernel.default.menu import MENU, Menu
-from discernel.default.sources import SourceMenu
+from discernel.default.menu import MENU, Menu, SourceMenu
 from discernel.discriminant import row_losses
 from discernel.kernels.curves import divided_columns
 from discernel.kernels.features import NystromMap

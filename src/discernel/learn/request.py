@@ -9,15 +9,7 @@ import numpy as np
 
 from discernel.arrays import Device
 from discernel.bank import Bank
-from discernel.criteria import (
-    RKDA,
-    Auto,
-    Criterion,
-    LeaveOneOut,
-    Program,
-    as_criterion,
-    offers,
-)
+from discernel.criteria import as_criterion
 from discernel.exceptions import (
     InvalidInputError,
     check_count,
@@ -26,10 +18,16 @@ from discernel.exceptions import (
     is_word,
     unknown_choice,
 )
+from discernel.programs.base import Criterion, Program, offers
 from discernel.programs.by_target import LeaveOneOutByTarget
-from discernel.programs.columns import MANY_KERNELS
+from discernel.programs.columns import MANY_KERNELS, Columns
+from discernel.programs.galerkin import Galerkin
+from discernel.programs.loo import Auto, LeaveOneOut
+from discernel.programs.newton import Newton
+from discernel.programs.rkda import RKDA
+from discernel.programs.search import LBFGS
 from discernel.programs.solution import FEW_SAMPLES, Callback, Solver
-from discernel.solvers import LBFGS, Columns, Galerkin, Newton, as_solver
+from discernel.solvers import as_solver
 from discernel.targets import Target
 
 #: `Galerkin` is faster than `Newton` from this many samples, and this many per column of
@@ -73,8 +71,18 @@ class Request:
 
     def with_weights_per_target(self, wanted: bool) -> Request:
         """Return the request with or without weights of each target, or raise a clear error."""
-        if wanted:
-            _check_weights_per_target(self.criterion, self.regularization)
+        if wanted and type(self.criterion) not in (Auto, LeaveOneOut):
+            raise InvalidInputError(
+                "With weights_per_target=True, the criterion must be 'auto', 'loo' or a "
+                f"LeaveOneOut. Got '{self.criterion.name}'. Use "
+                "sklearn.multioutput.MultiOutputRegressor to fit each target separately with other "
+                "criteria."
+            )
+        if wanted and self.regularization == 0.0:
+            raise InvalidInputError(
+                "With weights_per_target=True, the regularization must be positive or 'auto'. Got "
+                "0."
+            )
         return replace(self, weights_per_target=wanted)
 
     def for_target(self, target: Target, device: Device | None = None) -> Request:
@@ -137,20 +145,6 @@ def make_request(
         random_state=random_state,
         callback=callback,
     )
-
-
-def _check_weights_per_target(criterion: Criterion, regularization: Any) -> None:
-    """Raise a clear error if weights per target cannot be learned by a criterion."""
-    if type(criterion) not in (Auto, LeaveOneOut):
-        raise InvalidInputError(
-            "With weights_per_target=True, the criterion must be 'auto', 'loo' or a LeaveOneOut. "
-            f"Got '{criterion.name}'. Use sklearn.multioutput.MultiOutputRegressor to fit each "
-            "target separately with other criteria."
-        )
-    if regularization == 0.0:
-        raise InvalidInputError(
-            "With weights_per_target=True, the regularization must be positive or 'auto'. Got 0."
-        )
 
 
 def faster_solver(request: Request, program: Program, bank: Bank, target: Target) -> Solver:

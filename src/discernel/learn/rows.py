@@ -20,28 +20,31 @@ from discernel.bank import (
     TargetKernels,
     make_bank,
 )
-from discernel.criteria import KernelLeastSquares, LeastSquares
-from discernel.default import (
-    LogitSearch,
-    Proposal,
-    Relearner,
-    cross_fitted_scores,
-    residual_landmarks,
-)
-from discernel.default.held_out import predict_independent
+from discernel.default import LogitSearch, Proposal, residual_landmarks
 from discernel.default.metric import Metric
+from discernel.default.sample import Positions
 from discernel.discriminant import HeldOutScores, left_out_words
 from discernel.exceptions import LeftOutColumnWarning, LowRankWarning, caller_stacklevel
 from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.weighted import WeightedKernels
 from discernel.learn import LearnedKernel, Request, learn, learn_part, make_request
+from discernel.learn.held_out import (
+    FEW_ROWS,
+    FEWEST_SEARCHED,
+    Refit,
+    cross_fitted_scores,
+    predict_independent,
+)
 from discernel.learn.low_rank import LowRankFit, LowRankLoss
 from discernel.learn.stages import FitRun
 from discernel.model import Facts, KeptRows, Model
 from discernel.model.importances import Importances, importances_of
 from discernel.model.training import TrainingRows
 from discernel.plan import bank_of_folds
-from discernel.programs.solution import TargetWeights
+from discernel.programs.least_squares import KernelLeastSquares, LeastSquares
+from discernel.programs.simplex import normalize
+from discernel.programs.solution import Candidate, TargetWeights
+from discernel.programs.uniform import GivenWeights, Uniform
 from discernel.progress import phase
 from discernel.progress.deadline import must_stop_learning
 from discernel.targets import Target
@@ -88,20 +91,6 @@ class Learning:
     kernel: CombinedKernel | CombinedFeatures | TargetKernels
     facts: Facts
 
-    @property
-    def relearner(self) -> Relearner:
-        """An object that repeats the learning on some of the rows."""
-
-        def bank_of(kernels: list[Kernel]) -> Bank:
-            X, request, stage = self.training.X, self.request, self.run.stage
-            assert stage is not None
-            kind = bank_of_folds(stage, n_rows(X), one_sum=request.leaves_choice)
-            near = shift_kernels(kernels, X, request)
-            return _make_bank(self.run, X, near, self.target, request, exact=kind)[0]
-
-        known = (self.bank, self.weights, self.facts.learned.own_regularization, self.proposal)
-        return Relearner(self.target, self.request, learn_part, *known, self.training.X, bank_of)
-
     def coef(self, dual: FloatArray) -> FloatArray:
         """Return the factors of the learned kernel, from coefficients of the training rows."""
         features = self.bank.predicting()
@@ -124,10 +113,10 @@ class Learning:
         fit : LeastSquares
             The fit of the target.
         """
-        relearner, proposal, n = self.relearner, self.proposal, self.target.n_samples
+        proposal, n = self.proposal, self.target.n_samples
         phase("scoring held-out rows")
         groups = self.target.groups
-        if not relearner.learns:
+        if not self.must_relearn:
             return HeldOutScores(where=left_out_words(self.target))
         search = self._logit_search()
         if proposal is not None and len(proposal.dependent):
@@ -136,7 +125,7 @@ class Learning:
                 n_held = None if groups is None else len(groups.subset(rows))
                 where = left_out_words(self.target, n_held, "metric")
                 return self._with_logits(HeldOutScores(rows, where=where), fit, search)
-        scores, folds = cross_fitted_scores(relearner, fit, search)
+        scores, folds = cross_fitted_scores(self, fit, search)
         rows, n_folds = np.flatnonzero(folds >= 0), int(folds.max()) + 1
         where = f"held out, {n_folds} folds" if n_folds > 1 else "held out, half of the rows"
         if groups is not None:
@@ -174,6 +163,91 @@ class Learning:
         if found is None:
             return held_out
         return replace(held_out, logistic=found._replace(held_out=found.held_out[rows]))
+
+    # ---- without some of the rows --------------------------------------------------------------
+
+    @property
+    def must_relearn(self) -> bool:
+        """Whether anything that has seen labels has to be learned anew without some rows."""
+        n = self.target.n_samples
+        chooses_lambda = self.request.given_regularization is None and n <= FEW_ROWS
+        if self.proposal is not None:
+            chosen = self.proposal.chosen
+            if chosen.strength == 0 and chosen.name == "average" and must_stop_learning():
+                return False  # nothing was learned in the time there was
+            if n <= FEW_ROWS or chosen.strength > 0:
+                return True
+        if self.request.criterion.name == GivenWeights.name:
+            return False
+        return self._learns_weights or chooses_lambda
+
+    @property
+    def _learns_weights(self) -> bool:
+        """Whether weights of given kernels depend on labels."""
+        known = (GivenWeights.name, Uniform.name)
+        return self.bank.n_kernels > 1 and self.request.criterion.name not in known
+
+    @property
+    def learned_rows(self) -> Positions:
+        """The rows whose labels had a part in the kernel."""
+        n, proposal = self.target.n_samples, self.proposal
+        if proposal is not None:
+            return proposal.dependent
+        return np.arange(n if self._learns_weights else 0)
+
+    def without(self, fold: int, outside: Positions) -> tuple[Refit, ...]:
+        """Learn from the rows outside of a fold.
+
+        Two kernels where λ or the strength of the metric was chosen too: with the choice of these
+        rows, which is what predicts, and with that of the model, which has the units of its scores.
+        """
+        proposal, X = self.proposal, self.training.X
+        if proposal is None:
+            return self._relearned(self.bank, outside)
+        metric = proposal.metric_without(fold, X, self.target, outside)
+        chosen = proposal.chosen
+        own = proposal.selection.without[fold] if proposal.is_whole else chosen
+
+        def bank_with(one: Candidate) -> Bank:
+            kind = bank_of_folds(self.run.stage, n_rows(X), one_sum=self.request.leaves_choice)
+            near = shift_kernels(proposal.kernels_of(one, metric, X), X, self.request)
+            return _make_bank(self.run, X, near, self.target, self.request, exact=kind)[0]
+
+        is_same = own.kernel_options == chosen.kernel_options
+        if not self.request.leaves_choice:
+            found = self._relearned(bank_with(own), outside)
+            return (
+                found if is_same else (found[0], *self._relearned(bank_with(chosen), outside)[-1:])
+            )
+        is_same = is_same and own.regularization == chosen.regularization
+        refits = []
+        for one in [own] if is_same else [own, chosen]:
+            bank, factor = bank_with(one), one.regularization / chosen.regularization
+            lam = self.facts.learned.own_regularization * factor
+            refits.append(Refit(bank, normalize(one.weights[bank.kept]), lam))
+        return tuple(refits)
+
+    def _relearned(self, bank: Bank, outside: Positions) -> tuple[Refit, ...]:
+        target, lam = self.target.subset(outside), self.facts.learned.own_regularization
+        if not target.scores.shape[1]:
+            # The only row of the other class is in the fold: it counts as wrong, whatever is done.
+            return (Refit(self.bank, self.weights, lam),)
+        part = bank.subset(outside)
+        if not part.n_kernels:  # no kernel varies on these rows, so there is nothing to learn
+            equal = np.full((*self.weights.shape[:-1], bank.n_kernels), 1.0 / bank.n_kernels)
+            return (Refit(bank, equal, lam),)
+        # The candidates of a part of the rows are the kernels of the bank.
+        request = replace(self.request, criterion=self.request.criterion.on_bank(bank))
+        if self.target.n_samples > request.few:  # searched on a part of the rows, as the model was
+            request = replace(request, few=min(request.few, FEWEST_SEARCHED))
+        learned = learn_part(part, target, request)
+        found = Refit(bank, learned.own_weights, learned.own_regularization)
+        if np.array_equal(found.regularization, lam):
+            return (found,)
+        like_model = found._replace(regularization=lam)
+        return (found, like_model) if self.target.n_samples <= FEW_ROWS else (like_model,)
+
+    # ---- the model -----------------------------------------------------------------------------
 
     def model(
         self,
@@ -247,7 +321,6 @@ def learn_rows(
     varies, has_scores = rows_vary(X, kernels, run.tables), bool(target.scores.shape[1])
     # Nothing can be learned from equal rows, or from rows of one class.
     request = run.request.for_target(target, run.device) if varies and has_scores else PRIOR_REQUEST
-    assert run.problem is not None
     if run.problem.chooses and has_scores:
         if varies:
             proposal = run.propose(training, target)
@@ -260,7 +333,6 @@ def learn_rows(
     near = shift_kernels(kernels, X, request)
     phase("looking at all rows")
     if varies:
-        assert run.stage is not None
         kind = run.stage.exact if exact else None
         bank, bank_name = _make_bank(run, X, near, target, request, chosen, exact=kind)
     else:
@@ -361,7 +433,6 @@ def _make_bank(
     A proposal that was chosen with its weights needs only one weighted sum of kernels.
     """
     stage, asked = run.stage, run.bank
-    assert stage is not None
     kind, rank = (exact, None) if exact else (stage.kind, stage.rank)
     normalization, weights = request.criterion.normalization, target.row_weights
     if kind == "device":

@@ -20,7 +20,6 @@ from discernel.arrays import Device, blas_threads, one_blas_thread
 from discernel.arrays.groups import make_groups
 from discernel.arrays.sample_weights import check_sample_weight
 from discernel.bank import read_choice
-from discernel.criteria import Auto
 from discernel.default import Proposal, menu_kernels, propose_kernels
 from discernel.exceptions import (
     InvalidInputError,
@@ -39,6 +38,7 @@ from discernel.plan import (
     forecast_rest,
     plan_fit,
 )
+from discernel.programs.loo import Auto
 from discernel.progress import in_words, reporting
 from discernel.progress.deadline import (
     Deadline,
@@ -103,10 +103,10 @@ class FitRun:
         Whether the estimator has the default kernels, ``"auto"``, which take tables.
     survey : tuple of SurveyPass and Survey, or None
         The first pass over rows in chunks, and its result, if there is a time limit.
-    problem : Problem or None
-        The whole fit; None before the first stage.
-    stage : Stage or None
-        The current stage; None before the first one is planned.
+    problem : Problem
+        The whole fit, from `plan` on.
+    stage : Stage
+        The current stage, from `plan` on.
 
     Parameters
     ----------
@@ -118,6 +118,9 @@ class FitRun:
         The time limit.
     """
 
+    problem: Problem
+    stage: Stage
+
     def __init__(
         self, estimator: Any, device: Device | None = None, seconds: float | None = None
     ) -> None:
@@ -125,8 +128,6 @@ class FitRun:
         self.bank, self.device = read_choice(estimator.bank), device
         self.tables = learns_scales(estimator._candidates())
         self.survey: Any = None
-        self.problem: Problem | None = None
-        self.stage: Stage | None = None
         self._estimator, self._seconds, self._clock = estimator, seconds, estimator._clock
         self._stages: tuple[Stage, ...] = ()
         self._asked, self._n_rows = self.request, 0
@@ -154,12 +155,10 @@ class FitRun:
         if not isinstance(verbose, (bool, int, np.bool_)):
             raise InvalidInputError(f"verbose must be True or False. Got {verbose!r}.")
         self._start = time.perf_counter()
-        if self.problem is None:
+        if not self._stages:
             in_chunks = n_rows is not None or self.survey is not None
             n_all = self._n_rows or n_rows or len(training.y)
             self.plan(self._problem(training, n_all, in_chunks))
-        assert self.problem is not None
-        assert self.stage is not None
         speed, stage = self.problem.speeds.get("here"), self.stage
         expected = replace(stage, seconds=self._ratio * stage.seconds)
         if stage.is_forecast and verbose:
@@ -215,8 +214,6 @@ class FitRun:
     @property
     def fits_logits(self) -> bool:
         """Whether few rows in memory get a kernel logistic regression, if they have its matrix."""
-        assert self.problem is not None
-        assert self.stage is not None
         has_matrices = self.stage.kind not in _WITHOUT_MATRICES and not self.problem.in_chunks
         return self._estimator._fits_logits and has_matrices
 
@@ -233,9 +230,7 @@ class FitRun:
             The target.
         """
         X, request, n_rows = training.X, self.request, len(training.y)
-        encoder = training.reader.encoder
-        assert self.stage is not None
-        learns = self.stage.learns
+        encoder, learns = training.reader.encoder, self.stage.learns
         found = self._proposals.get(n_rows) if learns else None
         if found is None:
             with one_blas_thread():  # samples are small: more threads would wait for each other
@@ -263,7 +258,6 @@ class FitRun:
         bank : str
             The name of the bank that was used.
         """
-        assert self.stage is not None
         seconds, stage = time.perf_counter() - self._start, self.stage
         if not stage.is_forecast:
             ran = Stage(bank, stage.n_rows, stage.reason, seconds, finished=True)
@@ -317,8 +311,7 @@ class FitRun:
         This is the whole fit if it will certainly finish in time. Otherwise a smaller stage comes
         first, so that there is a better model if the whole fit does not finish.
         """
-        problem = self.problem
-        if problem is None or self.stage is None or self.stage is self._stages[-1]:
+        if not self._stages or self.stage is self._stages[-1]:
             return None
         left = self._deadline.left / self._ratio
         *others, whole = self._stages[self._stages.index(self.stage) + 1 :]
@@ -334,7 +327,7 @@ class FitRun:
         for share, stages in tries:
             for stage in stages:
                 is_chosen = stage.learns and stage.n_rows in self._proposals
-                seconds = forecast_rest(problem, stage) if is_chosen else stage.seconds
+                seconds = forecast_rest(self.problem, stage) if is_chosen else stage.seconds
                 if seconds <= share * left:
                     return stage
         return None
@@ -345,11 +338,11 @@ class FitRun:
         A ``stage`` of None is the first stage, which plans the others. It has equal weights and no
         deadline, and returns None for invalid rows.
         """
-        start, problem = self._clock(), self.problem
+        start = self._clock()
         n, deadline = FIRST_STAGE_ROWS, Deadline(np.inf, self._clock, learns=False)
         self.request = replace(self._asked, callback=None) if stage is None else self._asked
         if stage is not None:
-            assert problem is not None
+            problem = self.problem
             self.stage, n, rest = stage, stage.n_rows, self._ratio * forecast_rest(problem, stage)
             rate = np.inf
             if problem.device is None:
@@ -377,9 +370,9 @@ class FitRun:
 
     def _record_stage(self, taken: float, *, finished: bool, cut: bool) -> None:
         """Record a stage with its time, and update the ratio of measured to forecast time."""
-        stage = self.stage
-        if stage is None:
+        if not self._stages:
             return
+        stage = self.stage
         is_whole = stage is self._stages[-1] and not self._is_cut and not cut
         ran = replace(stage, seconds=taken, forecast=self._ratio * stage.seconds)
         self._ran.append(replace(ran, finished=finished, is_whole=is_whole))
@@ -395,7 +388,7 @@ class FitRun:
         """
         if self.survey is not None:
             sample, self._n_rows = self.survey[1].drawn, self.survey[1].n_rows
-            if self.stage is not None and n >= self._n_rows:
+            if self._stages and n >= self._n_rows:
                 return whole
             rows, groups = self._draw_rows(sample.y, n, sample.groups), sample.groups
             known = sample.y[rows], sample.weights[rows], None if groups is None else groups[rows]

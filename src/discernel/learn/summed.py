@@ -15,14 +15,13 @@ from discernel.arrays import FloatArray
 from discernel.arrays.groups import Groups
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank.sums import FeatureSums, SummedSystem, SumPass
-from discernel.criteria import LeftOutRows
 from discernel.discriminant import HeldOutScores, left_out_words, row_losses
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.features import NystromMap
 from discernel.learn.labels import Positions
 from discernel.learn.survey import Survey, SurveyPass, chosen_rows, mixed
 from discernel.programs.lambdas import LambdaSearch, lambda_grid, search_lambda
-from discernel.programs.least_squares import center_left_out
+from discernel.programs.least_squares import LeftOutRows, center_left_out
 from discernel.programs.solution import Limit
 from discernel.rows.chunks import Chunk
 from discernel.targets import Target, deal
@@ -147,14 +146,6 @@ class StreamState:
     def sums(self) -> FeatureSums:
         """The sums over all rows."""
         return add_sums(self.parts)
-
-    def parts_with(self, summing: SumPass, chunk: Chunk, forget: float) -> list[FeatureSums]:
-        """Return the sums of folds with more rows, and earlier rows times a factor.
-
-        They are copies, because the sums belong to the previous model.
-        """
-        known = [deepcopy(part).decay(forget) for part in self.parts]
-        return FoldedPass(summing, self.folds).add(known, chunk)
 
     def check_same_rows(self) -> None:
         """Raise an error if the two passes read different rows."""

@@ -178,22 +178,14 @@ class SurveyPass:
         totals = self.totals.of(chunk.y, chunk.row_weights)
         if len(present) == 0:
             return Survey(totals=totals)
-        return Survey(
-            len(present),
-            totals,
-            _facts(chunk),
-            RowSample.of(chunk, self.seed, present, self.most, totals),
-        )
-
-
-def _facts(chunk: Chunk) -> tuple[ColumnFacts, ...] | None:
-    """Return the facts about the columns of a chunk; None for sparse rows."""
-    if is_sparse(chunk.X):
-        return None
-    return tuple(
-        ColumnFacts.of(read_column(chunk.X, i, name), chunk.place.name)
-        for i, name in enumerate(column_names(chunk.X))
-    )
+        facts = None
+        if not is_sparse(chunk.X):
+            facts = tuple(
+                ColumnFacts.of(read_column(chunk.X, i, name), chunk.place.name)
+                for i, name in enumerate(column_names(chunk.X))
+            )
+        sample = RowSample.of(chunk, self.seed, present, self.most, totals)
+        return Survey(len(present), totals, facts, sample)
 
 
 def _bytes(X: Any) -> int:

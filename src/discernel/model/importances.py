@@ -33,7 +33,7 @@ from discernel.bank import CombinedFeatures, CombinedKernel, TargetKernels
 from discernel.bank.system import centered_system
 from discernel.kernels import Kernel
 from discernel.kernels.columns import Table
-from discernel.kernels.weighted import slices
+from discernel.kernels.weighted import WeightedKernels, slices
 from discernel.model.parts import ScorePart, score_parts, seen_columns
 from discernel.programs.least_squares import KernelLeastSquares, LeftOutRows
 from discernel.rows.reader import RowReader
@@ -111,7 +111,8 @@ class LaterImportances:
         groups = None if self.groups is None else Groups(self.groups)
         if kernel.by_target:
             targets = draw_rows(np.arange(self.truth.shape[1]), _MOST_TARGETS)
-            kernel, labels = kernel.of_targets(targets), labels[:, targets]
+            kernel = replace(kernel, coefficients=kernel.coefficients[targets])
+            labels = labels[:, targets]
             known = self.truth[:, targets], self.ridge[:, targets]
             coef, left_out = _leave_rows_out_by_target(kernel, rows, *known, groups)
         else:
@@ -259,7 +260,8 @@ def _leave_rows_out_by_target(
     coef, scores = np.empty_like(truth), np.empty((len(rows), n_targets))
     influence = np.empty((len(truth), len(rows), n_targets))
     for i in range(n_targets):
-        gram = kernel.of_target(i)(kernel.rows, kernel.rows)
+        own = WeightedKernels(kernel.kernels, kernel.coefficients[i])
+        gram = own(kernel.rows, kernel.rows)
         fit = fit_of_gram(gram, truth[:, [i]], ridge[:, i], groups)
         left_out = fit.left_out(rows)
         coef[:, i], scores[:, i] = fit.coef[:, 0], left_out.scores[:, 0]

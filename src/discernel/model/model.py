@@ -152,10 +152,22 @@ class Model:
 
     @cached_property
     def _few(self) -> _FewRows | None:
-        """Products of the kernel for few rows; None if rows are not arrays of numbers."""
-        if self.device is not None or self.kernel is None:
+        """Products of the kernel for few rows; None if no numbers are kept, or on a device.
+
+        None too if there is no common sum of kernels, or they are not made of pairwise matrices.
+        """
+        kernel: Any = self.kernel
+        is_here = self.device is None and kernel is not None
+        if not is_here or not is_dense(kernel.rows) or kernel.by_target:
             return None
-        return _FewRows.of(self.kernel, self.coef)
+        kernels, n_kept = KernelSet(kernel.kernels), len(self.coef)
+        if not n_kept or kernels.direct or not kernels.kernels:
+            return None
+        most_rows = _FEW_ENTRIES // (n_kept * len(kernel.kernels))
+        if not most_rows:
+            return None
+        vectors, offset = kernel.centering.of_product(self.coef)
+        return _FewRows(kernel, kernels, kernels.prepare(kernel.rows), vectors, offset, most_rows)
 
     def prepared(self) -> Model:
         """Return this model after computing its cached values, so that predictions are fast."""
@@ -189,23 +201,6 @@ class _FewRows:
     vectors: FloatArray
     offset: FloatArray
     most_rows: int
-
-    @classmethod
-    def of(cls, kernel: Any, coef: FloatArray) -> _FewRows | None:
-        """Return the products; None if no rows, or rows of other values than numbers, are kept.
-
-        None too if kernels are not made of pairwise matrices.
-        """
-        if not is_dense(kernel.rows) or kernel.by_target:  # or no common sum of kernels
-            return None
-        kernels = KernelSet(kernel.kernels)
-        if not len(coef) or kernels.direct or not kernels.kernels:
-            return None
-        most_rows = _FEW_ENTRIES // (len(coef) * len(kernel.kernels))
-        if not most_rows:
-            return None
-        kept, (vectors, offset) = kernels.prepare(kernel.rows), kernel.centering.of_product(coef)
-        return cls(kernel, kernels, kept, vectors, offset, most_rows)
 
     def product(self, X: FloatArray) -> FloatArray:
         """Return the product of the kernel and the coefficients, as `CombinedKernel.product`."""

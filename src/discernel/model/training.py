@@ -35,7 +35,6 @@ from discernel.rows.encoder import TableEncoder, has_row_numbers
 from discernel.rows.groups import group_codes, group_labels
 from discernel.rows.reader import (
     RowReader,
-    check_kernels_take,
     check_range,
     convert_for_kernels,
     hint,
@@ -342,7 +341,8 @@ def _resolved(reader: RowReader, X: Any, frame: Any) -> RowReader:
     # Divided by its standard deviation, a rare category would be far from all others.
     known: Known = {} if encoder is None else {"spreads": encoder.spreads}
     resolved = [kernel.resolve(X, names, known) for kernel in kernels]
-    check_kernels_take(resolved, X)
+    for kernel in resolved:
+        kernel.check_rows(X)
     return replace(reader, kernels=resolved)
 
 

@@ -37,7 +37,6 @@ from discernel.arrays import (
     FloatArray,
     inner,
     matmul,
-    pairwise_inner,
     quadratic_forms,
     weighted_sum,
 )
@@ -110,17 +109,23 @@ class RKDAPoint(Point):
     @cached_property
     def hessian(self) -> FloatArray:
         # ∂²⟨T, N⁻¹T⟩/∂w_i∂w_l = 2⟨K_iB, N⁻¹K_lB⟩
-        hessian = self._criterion.scale * pairwise_inner(self._products, self.directions)
+        left, right = self._flat
+        hessian = self._criterion.scale * matmul(left, right.T)
         return hessian + hessian.T
 
     @property
     def low_rank_hessian(self) -> LowRankHessian | None:
         """The Hessian as a product, if its rank is at most half of the number of kernels."""
-        n_kernels = len(self._products)
-        if 2 * self._products[0].size > n_kernels:
+        if 2 * self._products[0].size > len(self._products):
             return None
-        left, right = (each.reshape(n_kernels, -1) for each in (self._products, self.directions))
+        left, right = self._flat
         return LowRankHessian(2.0 * self._criterion.scale * left, right)
+
+    @property
+    def _flat(self) -> tuple[FloatArray, FloatArray]:
+        """Every K_iB and its direction, as rows of two matrices."""
+        n_kernels = len(self._products)
+        return self._products.reshape(n_kernels, -1), self.directions.reshape(n_kernels, -1)
 
     @cached_property
     def bound(self) -> float:

@@ -71,8 +71,10 @@ class DaskSource(Source):
             self.n_rows = None if np.isnan(X.shape[0]) else int(X.shape[0])
         self._largest = None if is_table else _largest_bytes(X)
         given = [
-            None if each is None or isinstance(each, str) else _aligned(each, X, what)
-            for each, what in zip(labels, ("y", "weights", "groups"), strict=True)
+            None if each is None or name is not None else _aligned(each, X, what)
+            for each, name, what in zip(
+                labels, self._layout.labels, ("y", "weights", "groups"), strict=True
+            )
         ]
         self._graph, self._keys = _partitions([X, *given])
 

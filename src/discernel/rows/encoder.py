@@ -241,7 +241,8 @@ class EncodedDates(EncodedColumn):
         """Write the encoded columns to ``out``."""
         found = date_parts(read_times(column, self.format))
         for each, (part, place) in zip(self.numbers, self._places.items(), strict=True):
-            each.encode(_as_column(found[part], column.name), out[:, place])
+            numbers, kinds = found[part], frozenset(("number",))
+            each.encode(Column(column.name, numbers, np.isnan(numbers), kinds), out[:, place])
 
     def typical(self, encoded: FloatArray) -> FloatArray:
         """Return the encoded columns of a typical row: medians."""
@@ -253,10 +254,6 @@ class EncodedDates(EncodedColumn):
         """The encoded columns of each part."""
         pairs = zip(self.parts, self.numbers, strict=True)
         return view_slices({part: len(each.outputs) for part, each in pairs})
-
-
-def _as_column(numbers: FloatArray, name: str) -> Column:
-    return Column(name, numbers, np.isnan(numbers), frozenset(("number",)))
 
 
 @dataclass(frozen=True)
@@ -332,8 +329,13 @@ def learn_columns(
     columns = [read_column(X, i, name) for i, name in enumerate(column_names(X))]
     known = [ColumnFacts.of(column, "X") for column in columns] if facts is None else facts
     found = [_learn(column, i, known[i], keep_constant) for i, column in enumerate(columns)]
-    left_out = tuple(each for each in found if isinstance(each, LeftOut))
-    return tuple(each for each in found if not isinstance(each, LeftOut)), left_out
+    encoded, left_out = list[Encoded](), list[LeftOut]()
+    for each in found:
+        if isinstance(each, LeftOut):
+            left_out.append(each)
+        else:
+            encoded.append(each)
+    return tuple(encoded), tuple(left_out)
 
 
 def column_uses(
@@ -659,19 +661,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return X
 
     def encode(self, X: Any) -> FloatArray:
-        """Encode rows like `transform`, without checking the number and names of columns.
+        """Encode rows like `transform`, without any checks of the table.
 
         Parameters
         ----------
         X : dataframe or array of shape (n_rows, n_features)
-            Rows with the same columns as in training.
+            Rows with the same columns as in training, as `as_table` returns them.
 
         Returns
         -------
         ndarray of shape (n_rows, n_encoded)
             The encoded columns, without missing or infinite numbers.
         """
-        X = as_table(X)
         names = column_names(X)
         ends = np.cumsum([len(column.outputs) for column in self.columns_])
         encoded = np.empty((X.shape[0], ends[-1]))

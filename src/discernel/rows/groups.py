@@ -58,7 +58,8 @@ def group_codes(labels: NDArray[Any]) -> NDArray[np.intp]:
         return np.unique(labels, return_inverse=True)[1]
     listed = labels.tolist()
     try:
-        numbers = {label: number for number, label in enumerate(sorted(set(listed), key=_sort_key))}
+        ordered = sorted(set(listed), key=lambda label: (type(label).__name__, repr(label)))
+        numbers = {label: number for number, label in enumerate(ordered)}
     except TypeError as error:
         raise InvalidInputError(
             f"Labels of groups must be hashable, such as numbers or text. Python says: {error}"
@@ -91,8 +92,3 @@ def _hash(label: Any) -> int:
         return int(label)
     text = label if isinstance(label, str) else repr(label)
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), signed=True)
-
-
-def _sort_key(label: Any) -> tuple[str, str]:
-    """Return what labels of any types are sorted by."""
-    return type(label).__name__, repr(label)

@@ -157,8 +157,9 @@ class RowReader:
             X, self.kernels, self.estimator, n_matrices=self.n_matrices, is_number=is_number
         )
         self._check_count(rows)
-        if missing_allowed(self.kernels) == "allow-nan":
-            check_kernels_take(self.kernels, rows)
+        if any(kernel.takes_missing for kernel in self.kernels):
+            for kernel in self.kernels:
+                kernel.check_rows(rows)
         return rows
 
     def _select_present(self, X: Any, present: NDArray[np.intp], n_given: int) -> Any:
@@ -264,9 +265,10 @@ def convert_for_kernels(
         An array of numbers or matrices, a sparse matrix, a `Table` of numbers and other columns,
         or an array of objects for custom kernels.
     """
+    takes_missing = any(kernel.takes_missing for kernel in kernels)
     options: dict[str, Any] = {
         "dtype": np.float64,
-        "ensure_all_finite": missing_allowed(kernels),
+        "ensure_all_finite": "allow-nan" if takes_missing else True,
         "ensure_min_samples": 2 if n_matrices is None else 1,
         "estimator": estimator,
         "input_name": "X",
@@ -312,17 +314,6 @@ def hint(X: Any, takes_tables: bool) -> Iterator[None]:
         if "NaN" in refused[0] and found is not None:
             said = _MISSING_REFUSED.format(column=found[1], row=found[2])
         raise InvalidInputError(f"{said}\n{AUTO_TAKES_TABLES}") from error
-
-
-def missing_allowed(kernels: list[Kernel]) -> bool | str:
-    """Return the value of ``ensure_all_finite`` for scikit-learn's checks."""
-    return "allow-nan" if any(kernel.takes_missing for kernel in kernels) else True
-
-
-def check_kernels_take(kernels: list[Kernel], X: Any) -> None:
-    """Raise an error if a kernel does not accept the values in its columns."""
-    for kernel in kernels:
-        kernel.check_rows(X)
 
 
 def check_range(rows: Any, given: Any) -> None:

@@ -1,4 +1,4 @@
-"""The report on one fitted model: expected performance, importances, and how it was learned."""
+"""Reports on fitted models and comparisons, as self-contained HTML files."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from discernel.compare.report import write_report
 from discernel.inspection.facts import model_facts
 from discernel.rows.writing import check_writable_path
 from discernel.show.facts import Block, ModelFacts, Origin, Row
 from discernel.show.page import write_page
 from discernel.show.words import percent, printable, signed, signed_form
+
+__all__ = ["RowExplanation", "write_model_report", "write_report"]
 
 #: Largest numbers of columns on the first screen, and of contributions; others are summed.
 _MOST_FIRST, _MOST_TERMS = 8, 20
