@@ -141,6 +141,29 @@ class Target(ABC):
         return np.concatenate([drawn, np.setdiff1d(np.arange(self.n_samples), drawn)])
 
 
+def _coded(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Return the classes of labels and the position of each, or raise an error for other values."""
+    try:
+        kind = type_of_target(y)
+        classes, codes = np.unique(y, return_inverse=True)
+    except TypeError:  # bytes, or labels without an order
+        kind = "unknown"
+    if kind == "unknown" and y.dtype.kind in "OS":
+        kinds = listed(sorted({type(label).__name__ for label in y.tolist()}), form=str)
+        raise InvalidInputError(
+            "Unknown label type: labels must be text, or an array of numbers or booleans. Got "
+            f"objects of type {kinds}. Convert them, for example with y.astype(str)."
+        )
+    if kind not in ("binary", "multiclass"):
+        try:
+            check_classification_targets(y)
+        except ValueError as error:
+            raise InvalidInputError(
+                f"{error} To predict numbers, use MultipleKernelRidge."
+            ) from None
+    return classes, codes
+
+
 @dataclass(frozen=True, eq=False)
 class ClassTarget(Target):
     """The classes of a training set.
@@ -183,24 +206,7 @@ class ClassTarget(Target):
                 "The labels must not contain NaN or infinity. Got "
                 f"{y[~np.isfinite(y)][0]} at position {np.flatnonzero(~np.isfinite(y))[0]}."
             )
-        try:
-            kind = type_of_target(y)
-            classes, codes = np.unique(y, return_inverse=True)
-        except TypeError:  # bytes, or labels without an order
-            kind = "unknown"
-        if kind == "unknown" and y.dtype.kind in "OS":
-            kinds = listed(sorted({type(label).__name__ for label in y.tolist()}), form=str)
-            raise InvalidInputError(
-                "Unknown label type: labels must be text, or an array of numbers or booleans. Got "
-                f"objects of type {kinds}. Convert them, for example with y.astype(str)."
-            )
-        if kind not in ("binary", "multiclass"):
-            try:
-                check_classification_targets(y)
-            except ValueError as error:
-                raise InvalidInputError(
-                    f"{error} To predict numbers, use MultipleKernelRidge."
-                ) from None
+        classes, codes = _coded(y)
         if len(classes) < least:
             raise InvalidInputError(
                 "There must be at least two classes to separate. Got 1 class: "

@@ -245,12 +245,10 @@ def propose_kernels(
     compared = FoldComparison(samples[0], regularization, device)
     samples, curves, made = _choose_samples(X, spreads, target, samples, compared)
     (sample, wider), is_whole = samples, len(samples[0].rows) == len(X)
-    whole = wider, np.arange(len(wider.rows))
     learn: Callable[..., Metric] = Sample.gradient_metric
     fold_metrics = _learn_metrics(sample, made, device)
     choice = choose(
-        made[-1].compared if made else compared,
-        fold_metrics,
+        *(made[-1].compared if made else compared, fold_metrics),
         pull=pull,
         is_whole=is_whole,
         groups=groups,
@@ -261,9 +259,9 @@ def propose_kernels(
     if choice.by_likelihood is not None:
         learn, fold_metrics = partial(Sample.likelihood_metric, groups=groups), choice.by_likelihood
         known = known[:MOST_BY_LIKELIHOOD]
-    metric = fold_metrics[0]
+    metric, every = fold_metrics[0], [np.arange(len(wider.rows))]
     if strength > 0 and not must_stop_learning():
-        [metric] = each(lambda job: learn(*job, device=device), [whole], device)
+        [metric] = each(lambda rows: learn(wider, rows, device=device), every, device)
     if strength > 0 and must_stop_learning():  # it may have been cut short
         metric, known = fold_metrics[0], sample.positions
     scales, known = metric.of_strength(strength), known if strength > 0 else known[:0]
