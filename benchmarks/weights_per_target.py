@@ -3,8 +3,8 @@
 Made-up targets, each a function of one of three sources of three columns and noise; six Gaussian
 kernels, two widths per source. Beside it: one fit with shared weights, separate fits with
 ``criterion="loo"`` (20 targets are timed, and the time scaled up), and the two solvers of himalaya,
-if it is installed. Ours includes the folds of ``expected_``, which himalaya has not; ``learning`` is
-the time until the weights and λ of all targets are learned. Processor time of one thread; on a
+if it is installed. Ours includes the folds of ``expected_``, which himalaya has not; ``learning``
+is the time until weights and λ of all targets are learned. Processor time of one thread; on a
 device wall time, without shared weights and separate fits.
 
     python benchmarks/weights_per_target.py
