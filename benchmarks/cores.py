@@ -9,8 +9,8 @@ limit is claimed yet.
 
 Every combination is a process of its own, because BLAS reads the number of threads when it is
 loaded. Cheap combinations come first, and what does not fit into ``--minutes`` is left out and
-listed. ``python cores.py --rows 4000 --threads 1 2`` runs some of it; only the whole is recorded.
-Standard output ends with a table and one line of JSON with all results.
+listed. ``python cores.py --rows 4000 --threads 1 2`` runs some of it, and ``--record`` writes it to
+the record. Standard output ends with a table and one line of JSON with all results.
 
 With ``--stages``, for the largest number of threads with compiled loops: wall time and busy threads
 in every phase of a fit and in every stage (`STAGES`: a pass over tiles, a factorisation, a
@@ -373,6 +373,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=MINUTES, help="of the whole run")
     for name in HOW:
         parser.add_argument(f"--{name}", action="store_true")
+    parser.add_argument("--record", action="store_true", help="write the record")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
@@ -396,8 +397,7 @@ def main() -> None:
     if left_out:
         print("Left out, wholly or in part (rows, threads, compiled):", *left_out)
     print(json.dumps(results), flush=True)
-    asked = options.rows, options.threads, options.cases, options.loops
-    if asked == (list(ROWS), list(THREADS), list(FITS), list(LOOPS)):
+    if options.record:
         settings = {"kernels": 10, "columns": 50, "classes": 10, "minutes": options.minutes}
         write_record("cores", results, left_out=[list(one) for one in left_out], **settings)
 
