@@ -224,8 +224,8 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelEstimator):
         others = np.setdiff1d(y, [0, 1])  # 1 and 2, or 1 and -1: which of them has the label?
         if len(others):
             raise InvalidInputError(
-                f"y must hold 0 and 1, one column per label. Got {others[0]!s}. Convert it, such as "
-                "by y == 1."
+                f"y must hold 0 and 1, one column per label. Got {others[0]!s}. Convert it, such "
+                "as by y == 1."
             )
         return np.asarray(y == 1), weights, np.arange(y.shape[1]), True
 
