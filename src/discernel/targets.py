@@ -567,8 +567,8 @@ def deal_folds(
 ) -> NDArray[np.intp]:
     """Return the fold of each row, from 0, for random stratified folds of rows or groups.
 
-    Folds do not depend on the order of the rows. Another order of the classes, such as that of other
-    names, gives other folds.
+    Folds do not depend on the order of the rows. Another order of the classes, such as that of
+    other names, gives other folds.
 
     Parameters
     ----------
