@@ -177,7 +177,7 @@ def test_a_second_comparison_finds_what_was_run_and_a_report_needs_no_plan():
         (["compare", "none.csv"], "The data must be a file. 'none.csv' does not exist."),
         (["compare", "data/none"], "Got 'data/none'. Files end with"),
         (["compare", "wein"], "Did you mean 'wine'?"),
-        (["compare", "wine", "--target", "y"], "--numeric need a file. 'wine' is the name"),
+        (["compare", "wine", "--target", "y"], "--numeric need a file. There is no file 'wine'"),
         (["compare", "wine", "--method", "svm"], "The method must be one of 'discernel'"),
         (
             ["compare", "wine", "--train-size", "2"],

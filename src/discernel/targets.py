@@ -573,7 +573,8 @@ def deal_folds(
 ) -> NDArray[np.intp]:
     """Return the fold of each row, from 0, for random stratified folds of rows or groups.
 
-    Folds depend neither on the order of the rows nor on the order of the classes.
+    Folds do not depend on the order of the rows. Another order of the classes, such as that of
+    other names, gives other folds.
 
     Parameters
     ----------

@@ -51,6 +51,9 @@ from discernel.solvers import SDP, SILP
         ({"criterion": LeaveOneOut(), "solver": "newton"}, r"solver of criterion='loo'.*'lbfgs'"),
         ({"tol": 0}, r"tol must be a positive, finite number. Got 0"),
         ({"max_iter": 0}, r"max_iter must be an integer of at least 1. Got 0"),
+        ({"callback": 3}, r"callback must be a function of a Progress. Got 3"),
+        ({"random_state": "a"}, r"random_state must be an integer .*RandomState or None. Got 'a'"),
+        ({"random_state": -1}, r"random_state must be an integer of at least 0.* Got -1"),
         (
             {"solver": SDP(backend="NOPE"), "regularization": 0.1},
             r"conic solver must be one of.*NOPE",

@@ -143,3 +143,14 @@ def test_it_matches_kernel_ridge_with_a_grid_search_on_digits():
     ridge = GridSearchCV(KernelRidge(kernel="rbf"), grid).fit(X_train, Y_train - 0.5)
     theirs = (ridge.predict(X_test) > 0).astype(int)
     assert hamming_loss(Y_test, ours) <= hamming_loss(Y_test, theirs) + 0.003
+
+
+@pytest.mark.parametrize(("low", "high"), [(-1, 1), (1, 2), (0, 2)])
+def test_labels_must_be_0_and_1(low, high):
+    """Which of 1 and 2 has the label is unknown, and predictions of 0 and 1 would match neither."""
+    X, Y = make_multilabel_classification(60, n_classes=3, random_state=0)
+    with pytest.raises(InvalidInputError, match=r"must hold 0 and 1, .* Got (-1|2)\. .* y == 1"):
+        MultiLabelKernelDiscriminant().fit(X, np.where(Y, high, low))
+    expected = MultiLabelKernelDiscriminant().fit(X, Y).predict(X)
+    found = MultiLabelKernelDiscriminant().fit(X, Y == 1).predict(X)
+    np.testing.assert_array_equal(found, expected)

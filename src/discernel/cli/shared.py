@@ -202,7 +202,7 @@ def data_of(
     if target or drop or categorical or numeric or task != "auto":
         raise InvalidInputError(
             "--target, --task, --drop, --categorical and --numeric need a file. "
-            f"{source!r} is the name of a data set. Omit these options."
+            f"There is no file {source!r}; omit these options for the data set of this name."
         )
     return Data(source, options={} if rows is None else {"rows": rows})
 

@@ -221,6 +221,12 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelEstimator):
                 f"{type_of_target(y)} of shape {y.shape}. Use "
                 "sklearn.preprocessing.MultiLabelBinarizer to convert sets of labels to columns."
             )
+        others = np.setdiff1d(y, [0, 1])  # 1 and 2, or 1 and -1: which of them has the label?
+        if len(others):
+            raise InvalidInputError(
+                f"y must hold 0 and 1, one column per label. Got {others[0]!s}. Convert it, such "
+                "as by y == 1."
+            )
         return np.asarray(y == 1), weights, np.arange(y.shape[1]), True
 
     # ---- prediction --------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from discernel.arrays import Device
 from discernel.bank import Bank
@@ -133,6 +134,15 @@ def make_request(
     check_number("tol", tol, positive=True)
     if max_iter is not None:
         check_count("max_iter", max_iter)
+    if not (callback is None or callable(callback)):
+        raise InvalidInputError(f"callback must be a function of a Progress. Got {callback!r}.")
+    try:
+        check_random_state(random_state)
+    except ValueError:
+        raise InvalidInputError(
+            "random_state must be an integer of at least 0, a numpy.random.RandomState or None. "
+            f"Got {random_state!r}."
+        ) from None
     chosen = as_solver(made.solvers[0] if automatic else solver, made)
     made.check(chosen.name, ridge)
     return Request(

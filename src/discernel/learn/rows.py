@@ -38,7 +38,7 @@ from discernel.learn.held_out import (
 from discernel.learn.low_rank import LowRankFit, LowRankLoss
 from discernel.learn.stages import FitRun
 from discernel.model import Facts, KeptRows, Model
-from discernel.model.importances import Importances, importances_of
+from discernel.model.importances import importances_of
 from discernel.model.training import TrainingRows
 from discernel.plan import bank_of_folds
 from discernel.programs.least_squares import KernelLeastSquares, LeastSquares
@@ -284,7 +284,7 @@ class Learning:
         """
         training, bank = self.training, self.bank
         phase("computing importances")
-        importances = self.facts.importances or importances_of(
+        importances = importances_of(
             training.X, self.kernel, self.coef, training.reader, head, fit, truth, rows
         )
         forecast, plan = self.run.record(self.facts.bank)
@@ -316,7 +316,7 @@ def learn_rows(
         Whether the rows are a sample of those of the plan, so that the bank is an exact one.
     """
     X, reader = training.X, training.reader
-    kernels, proposal, metric, importances = reader.kernels, None, None, None
+    kernels, proposal, metric = reader.kernels, None, None
     phase("choosing kernels")
     varies, has_scores = rows_vary(X, kernels, run.tables), bool(target.scores.shape[1])
     # Nothing can be learned from equal rows, or from rows of one class.
@@ -326,9 +326,7 @@ def learn_rows(
             proposal = run.propose(training, target)
             metric, kernels = proposal.metric, proposal.kernels
         else:
-            n = reader.n_features or X.shape[1]
             metric = Metric(np.ones(X.shape[1]))
-            importances = Importances((np.full(n, 1.0 / n), np.zeros(n)))
     chosen = proposal if request.leaves_choice else None
     near = shift_kernels(kernels, X, request)
     phase("looking at all rows")
@@ -342,14 +340,7 @@ def learn_rows(
     phase("fitting the discriminant")
     combined, loss = _combine(run, X, near, bank, learned, target, request)
     learned = replace(learned, rank=None if loss is None else loss.rank)
-    facts = Facts(
-        learned,
-        list(bank.names),
-        bank_name,
-        metric=metric,
-        low_rank_loss=loss,
-        importances=importances,
-    )
+    facts = Facts(learned, list(bank.names), bank_name, metric=metric, low_rank_loss=loss)
     training = replace(training, reader=replace(reader, kernels=kernels))
     weights = learned.own_weights[..., bank.kept]
     return Learning(run, training, target, request, bank, weights, proposal, combined, facts)
