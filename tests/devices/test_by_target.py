@@ -102,11 +102,32 @@ def test_descents_have_double_precision_where_single_precision_breaks_down(devic
 def test_errors_with_shared_weights_are_those_of_single_systems(anywhere, weighted, n_bytes):
     bank, target = problem(weighted)
     search = TargetSearch(bank, target, 5.0)
-    weights, lambdas = points()[0][0], np.array(search.lambdas)
-    systems = bank.systems(weights)
-    expected = np.stack([search._losses(systems(lam), lam) for lam in lambdas])
+    several, lambdas = points()[0], np.array(search.lambdas)
     stacked = StackedKernels(bank, target.scores, anywhere, n_bytes)
-    np.testing.assert_allclose(stacked.shared_errors(weights, lambdas), expected, rtol=1e-9)
+    found = stacked.shared_errors(several, lambdas)
+    for weights, one in zip(several, found, strict=True):
+        systems = bank.systems(weights)
+        expected = np.stack([search._losses(systems(lam), lam) for lam in lambdas])
+        np.testing.assert_allclose(one, expected, rtol=1e-9)
+
+
+def test_the_best_candidate_does_not_depend_on_how_many_are_tried_together(anywhere):
+    """The slow way: one after another, one target at a time."""
+    bank, target = problem()
+    device = None if anywhere is HOST else anywhere
+    search = TargetSearch(bank, target, 5.0, device=device)
+    several = np.vstack([np.eye(4), points()[0]])
+    assert search.stacked.n_together(len(search.lambdas)) > 1
+    assert StackedKernels(bank, target.scores, anywhere, 1).n_together(7) == 1
+    together, best = search.try_weights(several), None
+    for weights in several:
+        systems = bank.systems(weights)
+        losses = np.stack([search._losses(systems(lam), lam) for lam in search.lambdas])
+        one = search._with_lambda(weights, losses)
+        best = one if best is None else search.best(best, one)
+    np.testing.assert_array_equal(together.weights, best.weights)
+    np.testing.assert_array_equal(together.regularization, best.regularization)
+    np.testing.assert_allclose(together.errors, best.errors, rtol=1e-9)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -180,7 +201,7 @@ def test_descent_ends_where_that_of_single_targets_does():
     """The minima are the same, unless both end in different ones, which the error may have."""
     bank, target = problem()
     search = TargetSearch(bank, target, 5.0)
-    start = search.try_weights(np.full(4, 0.25))
+    start = search.try_weights(np.full((1, 4), 0.25))
     n_evaluations = np.zeros(N_TARGETS)
 
     def at(places, weights, lam):
@@ -208,7 +229,7 @@ def test_descent_never_ends_above_its_start():
     bank, target = problem()
     search = TargetSearch(bank, target, 5.0)
     for worthwhile in (1e-2, 1e-5):
-        start = search.try_weights(np.eye(4)[1])
+        start = search.try_weights(np.eye(4)[[1]])
         found = search.best(start, search.descend(start, 5, worthwhile))
         assert (search._scores(found) <= search._scores(start)).all()
 
@@ -227,6 +248,18 @@ def rows_and_targets():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((N, 4))
     return X, np.column_stack([X[:, 0] ** 2, np.sin(X[:, 2])]) + 0.1 * rng.standard_normal((N, 2))
+
+
+def test_models_of_targets_on_a_device_are_those_of_the_host(torch_as_device, one_at_a_time):
+    torch = pytest.importorskip("torch")
+    X, Y = rows_and_targets()
+    host = MultipleKernelRidge(KERNELS, weights_per_target=True).fit(X, Y)
+    there = MultipleKernelRidge(KERNELS, weights_per_target=True)
+    there.fit(torch.as_tensor(X), torch.as_tensor(Y))
+    np.testing.assert_allclose(there.kernel_weights_, host.kernel_weights_, atol=0.01)
+    found = there.predict(torch.as_tensor(X)).numpy(force=True)
+    np.testing.assert_allclose(found, host.predict(X), atol=1e-2)
+    assert there.expected_.r2 == pytest.approx(host.expected_.r2, abs=0.01)
 
 
 def test_models_of_a_device_are_those_of_the_host(device, one_at_a_time):

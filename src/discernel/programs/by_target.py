@@ -11,9 +11,9 @@ computed one target at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +22,7 @@ from sklearn.utils import check_random_state
 
 from discernel.arrays import Device, FloatArray
 from discernel.bank import Bank, System
+from discernel.kernels.weighted import slices
 from discernel.programs.base import Part
 from discernel.programs.lambdas import FLAT, lambda_grid
 from discernel.programs.least_squares import KernelLeastSquares
@@ -235,33 +236,47 @@ class TargetSearch:
         random_state : int, RandomState or None
             The seed of the random weights; None means 0.
         """
-        best = self.try_weights(uniform(self.bank.n_kernels))
-        for weights in self._others(random_state) if tries_others else ():
+        best = self.try_weights(uniform(self.bank.n_kernels)[None])
+        others = self._others(random_state) if tries_others else np.empty((0, 0))
+        together = 1 if self.stacked is None else self.stacked.n_together(len(self.lambdas))
+        for some in slices(slice(0, len(others)), together):
             if must_stop_learning():
                 return best
-            best = self.best(best, self.try_weights(weights))
+            best = self.best(best, self.try_weights(others[some]))
         if must_stop_learning():
             return best
         if not tries_others:
             return self.descend(best)
         return self.best(best, self.descend(best, worthwhile=_WORTHWHILE))
 
-    def _others(self, random_state: Any) -> Iterator[FloatArray]:
-        """Yield single kernels and random weights."""
+    def _others(self, random_state: Any) -> FloatArray:
+        """Return single kernels and random weights."""
         p = self.bank.n_kernels
-        if p > 1:
-            yield from np.eye(p)
-            rng = check_random_state(0 if random_state is None else random_state)
-            for i in range(_N_RANDOM):
-                yield rng.dirichlet(np.full(p, _CONCENTRATIONS[i % 2]))
+        if p == 1:
+            return np.empty((0, 1))
+        rng = check_random_state(0 if random_state is None else random_state)
+        drawn = [rng.dirichlet(np.full(p, _CONCENTRATIONS[i % 2])) for i in range(_N_RANDOM)]
+        return np.vstack([np.eye(p), drawn])
 
-    def try_weights(self, weights: FloatArray) -> TargetWeights:
-        """Return the λ of each target for the same weights: the largest within 1 % of the best."""
+    def try_weights(self, several: FloatArray) -> TargetWeights:
+        """Return the best of several weights, which all targets share, and λ for each target.
+
+        λ is the largest within 1 % of the best.
+        """
+        found = (
+            self._with_lambda(*each) for each in zip(several, self._tried(several), strict=True)
+        )
+        return reduce(self.best, found)
+
+    def _tried(self, several: FloatArray) -> Iterable[FloatArray]:
+        """Return the errors with each of several weights, of shape (n_lambdas, n_targets)."""
         if self.stacked is not None:
-            losses = self.stacked.shared_errors(weights, np.array(self.lambdas))
-        else:
-            systems = self.bank.systems(weights)
-            losses = np.stack([self._losses(systems(lam), lam) for lam in self.lambdas])
+            return self.stacked.shared_errors(several, np.array(self.lambdas))
+        systems = (self.bank.systems(weights) for weights in several)
+        return (np.stack([self._losses(of(lam), lam) for lam in self.lambdas]) for of in systems)
+
+    def _with_lambda(self, weights: FloatArray, losses: FloatArray) -> TargetWeights:
+        """Return weights with the λ of each target."""
         chosen = np.argmax(losses <= (1.0 + FLAT) * losses.min(axis=0), axis=0)
         n_targets, lam = losses.shape[1], np.array(self.lambdas)[chosen]
         errors = losses[chosen, np.arange(n_targets)]

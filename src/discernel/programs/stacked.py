@@ -36,6 +36,8 @@ _SHARE, _BYTES, _MOST_TARGETS = 0.5, 2**31, 2**14
 #: The same on the CPU: the size of a cache, and the number of rows up to which systems together are
 #: faster than one at a time. With 60 rows they take half of the time, with 200 rows three quarters.
 _CACHE, _MOST_ROWS = 2**22, 200
+#: Entries of an array on a device, which libraries count with 31 bits, and errors of candidates.
+_MOST_ENTRIES, _NUMBERS = 2**30, 2**24
 #: Rows of the blocks on the diagonal of factors on a device and on the CPU.
 _ROWS, _ROWS_ON_HOST = 64, 32
 #: Whether NumPy has the functions of the array API standard, since version 2.
@@ -131,7 +133,7 @@ class StackedKernels:
         self._scores = device.put(scores.T)
         n_bytes = _room(device) if n_bytes is None else n_bytes
         self._step = int(np.clip(n_bytes // (8 * _MATRICES * n * n), 1, _MOST_TARGETS))
-        self._columns = max(1, n_bytes // (16 * n))
+        self._columns = min(n_bytes // 32, _MOST_ENTRIES) // n
         self._rows = _ROWS_ON_HOST if device is HOST else _ROWS
         self._least_single = np.inf if device is HOST else _COARSE_RIDGE
 
@@ -194,18 +196,29 @@ class StackedKernels:
         every = np.arange(len(weights))
         return self._in_steps(self._errors, every, weights, regularization)[0]
 
-    def shared_errors(self, weights: FloatArray, regularization: FloatArray) -> FloatArray:
-        """Return the errors of all targets with the same weights, of shape (n_lambdas, n_targets).
+    def shared_errors(self, several: FloatArray, regularization: FloatArray) -> FloatArray:
+        """Return the errors of all targets with the same weights.
 
         Parameters
         ----------
-        weights : ndarray of shape (n_kernels,)
-            The weights of all targets.
+        several : ndarray of shape (n_candidates, n_kernels)
+            Candidates for the weights of all targets.
         regularization : ndarray of shape (n_lambdas,)
             Values of λ.
+
+        Returns
+        -------
+        ndarray of shape (n_candidates, n_lambdas, n_targets)
+            The mean squared leave-one-out errors.
         """
-        tiled = np.tile(weights, (len(regularization), 1))
-        return self._in_steps(self._shared_errors, tiled, regularization)[0]
+        n, m = len(several), len(regularization)
+        pairs = np.repeat(several, m, axis=0), np.tile(regularization, n)
+        return self._in_steps(self._shared_errors, *pairs)[0].reshape(n, m, -1)
+
+    def n_together(self, n_lambdas: int) -> int:
+        """Return the number of candidates whose `shared_errors` are computed together."""
+        numbers = n_lambdas * int(self._scores.shape[0])
+        return max(1, min(self._step // n_lambdas, _NUMBERS // numbers))
 
     def _in_steps(
         self, work: Callable[..., tuple[Any, ...]], *arrays: NDArray[Any]
