@@ -126,6 +126,9 @@ class Relearner:
         own = proposal.selection.without[fold] if proposal.is_whole else chosen
 
         def bank_with(one: Candidate) -> Bank:
+            is_model = proposal.is_whole and one.kernel_options == chosen.kernel_options
+            if is_model and one.strength == 0 and self.bank.has_matrices:
+                return self.bank  # its kernels have seen no labels
             return self.bank_of(proposal.kernels_of(one, metric, self.X))
 
         is_same = own.kernel_options == chosen.kernel_options
