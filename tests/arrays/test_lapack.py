@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.linalg import blas
 from scipy.linalg import lapack as scipys
 
-from discernel.arrays import Cholesky, lapack
+from discernel.arrays import Cholesky, dense, lapack
 
 
 @pytest.fixture(params=[(np.float64, "d"), (np.float32, "s")], ids=["double", "single"])
@@ -100,3 +100,22 @@ def test_the_diagonal_of_the_inverse_ignores_what_is_above_the_factor(n):
     given = matrix.copy(order="C")
     found = Cholesky(given).inverse_diagonal()
     assert_allclose(found, np.linalg.inv(matrix).diagonal(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("n", [100, 200, 1600])
+def test_the_inverse_of_the_factor_is_computed_once(n, monkeypatch):
+    sizes, inverse = [], dense._triangular_inverse
+
+    def counted(lower):
+        sizes.append(len(lower))
+        return inverse(lower)
+
+    monkeypatch.setattr(dense, "_triangular_inverse", counted)
+    matrix = matrix_of(n, np.float64)
+    factor, expected = Cholesky(matrix.copy()), np.linalg.inv(matrix)
+    for rows in (np.array([[0, 5], [7, 1]]), np.array([[2, 3, 4]])):
+        for own, found in zip(rows, factor.inverse_blocks(rows), strict=True):
+            assert_allclose(found, expected[np.ix_(own, own)], rtol=1e-9)
+    assert_allclose(factor.inverse_diagonal(), expected.diagonal(), rtol=1e-9)
+    assert_allclose(factor.solve(matrix), np.eye(n), atol=1e-9)
+    assert sizes.count(n) == 1

@@ -12,6 +12,7 @@ from discernel.default.choose import choose
 from discernel.default.comparison import FoldComparison
 from discernel.default.metric import learn_metric
 from discernel.kernels.columns import column_spreads
+from discernel.learn import rows
 from discernel.targets import ClassTarget
 from tests.default.tables import few_matter
 
@@ -114,3 +115,22 @@ def test_the_metric_of_a_fold_has_not_seen_its_labels():
     for fold, metric in enumerate(first.fold_metrics):
         again = first.learn_metric(other, np.flatnonzero(sample.folds != fold))
         assert np.array_equal(again.scales, metric.scales) is (fold == 2)
+
+
+def test_kernels_without_a_metric_are_made_once(monkeypatch):
+    """For all rows and for every fold; made again, they would be the same."""
+    X, y = noise(0, 120, 5)
+    proposal = propose(X, y)
+    assert proposal.is_whole
+    assert proposal.chosen.strength == 0
+    assert proposal.kernels_of(proposal.chosen, proposal.fold_metrics[0], X) == proposal.kernels
+    made, make = [], rows._make_bank
+
+    def counted(*given, **options):
+        made.append(given)
+        return make(*given, **options)
+
+    monkeypatch.setattr(rows, "_make_bank", counted)
+    found = MultipleKernelDiscriminant().fit(X, y)
+    assert found.learned_kernel_.considered[0].strength == 0
+    assert len(made) == 1

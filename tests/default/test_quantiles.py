@@ -13,7 +13,7 @@ from discernel import MultipleKernelDiscriminant, MultipleKernelRidge, open_rows
 from discernel.arrays import Buffers
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import LowRank
-from discernel.default import propose
+from discernel.default import comparison, propose
 from discernel.default.comparison import FoldComparison, choose_sample
 from discernel.default.cross_fit import CrossFit, clearly_better
 from discernel.default.metric import Metric, learn_metric
@@ -161,6 +161,17 @@ def test_quantiles_must_be_better_without_a_metric_and_with_the_best(noise):
             is_chosen = clearly_better(best[1], best[0], rest / rest.sum())
             assert (candidate is None) == is_chosen
             assert is_chosen or (candidate.strength, candidate.quantiles) == (0, False)
+
+
+@pytest.mark.parametrize(("surely", "is_close"), [(0.5, False), (1e9, True)])
+def test_metrics_are_compared_unless_quantiles_are_better_by_far(surely, is_close, monkeypatch):
+    monkeypatch.setattr(comparison, "_SURELY", surely)
+    given, other = two_samples(*long_tails(n=300), SampleWeights.of(np.ones(300)))
+    found = choose_sample(FoldComparison(given), other, fold_metrics)
+    assert found.compared.sample.quantiles
+    assert (found.metrics is not None) == is_close
+    assert (len(found.compared.tried) > 1) == is_close
+    assert found.other.strength == 0 or is_close
 
 
 def test_without_a_fold_columns_as_they_are_stay_a_choice(monkeypatch):

@@ -129,6 +129,7 @@ class Cholesky:
         if failed:
             raise _not_definite(f"at row {failed} of {len(matrix)}")
         self._lower, self._is_inverse = lower, False
+        self._inverse: FloatArray | None = None
 
     def solve(self, right: NDArray[np.floating[Any]]) -> FloatArray:
         """Return the inverse times ``right``, of shape (n_samples,) or (n_samples, n).
@@ -189,13 +190,12 @@ class Cholesky:
         return blocks
 
     def _inverted(self) -> FloatArray:
-        """Return L⁻¹, with anything above its diagonal."""
-        if self._is_inverse:
-            return self._lower
-        check_deadline(_operations(self._lower))
-        inverse = _triangular_inverse(self._lower)
-        self._is_inverse = np.may_share_memory(inverse, self._lower)
-        return inverse
+        """Return L⁻¹, with anything above its diagonal, computed once."""
+        if self._inverse is None:
+            check_deadline(_operations(self._lower))
+            self._inverse = _triangular_inverse(self._lower)
+            self._is_inverse = np.may_share_memory(self._inverse, self._lower)
+        return self._inverse
 
 
 def _squared_columns(lower: FloatArray) -> FloatArray:

@@ -603,7 +603,8 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         sparse rows and precomputed kernels.
     metric_ : Metric
         The column scales that ``kernels="auto"`` learned on dense rows. The chosen candidate
-        records the power to which it uses them.
+        records the power to which it uses them; if that is 0, they were learned on four fifths of
+        a sample, and are all 1 if there was no time to learn them.
     streamed_ : Streamed
         After a fit to rows in chunks or `partial_fit`: the number of rows, of sampled rows and of
         landmarks, and the share of the kernel's variance that the landmarks capture. ``bank_`` is

@@ -209,6 +209,9 @@ class Learning:
         own = proposal.selection.without[fold] if proposal.is_whole else chosen
 
         def bank_with(one: Candidate) -> Bank:
+            is_model = proposal.is_whole and one.kernel_options == chosen.kernel_options
+            if is_model and one.strength == 0 and self.bank.has_matrices:
+                return self.bank  # its kernels have seen no labels
             kind = bank_of_folds(self.run.stage, n_rows(X), one_sum=self.request.leaves_choice)
             near = shift_kernels(proposal.kernels_of(one, metric, X), X, self.request)
             return _make_bank(self.run, X, near, self.target, self.request, exact=kind)[0]
