@@ -83,7 +83,7 @@ STAGES = {
     "default.comparison": "FoldComparison.try_strengths choose_sample",
     "default.cross_fit": "CrossFit.__init__ CrossFit.predictor CrossFit.best",
     "default.sample": "learn_likelihood_metric",
-    "default.propose": "propose_kernels Proposal.learn",
+    "default.propose": "propose_kernels Proposal.regularization_of",
     "discriminant.fit": "fit_discriminant mix_links",
     "discriminant.links": "mix_links",
     "model.importances": "column_importances _add_changes importances_of",

@@ -19,6 +19,7 @@ from discernel import (
     MultipleKernelDiscriminant,
     MultipleKernelRidge,
 )
+from discernel.default import logits
 from discernel.default.menu import MENU
 from discernel.kernels import RBF, Linear, as_kernels
 from tests.default.tables import few_matter, three_classes
@@ -91,8 +92,13 @@ def test_categories_add_up_under_their_column():
 # ---- what changes nothing --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_the_order_of_rows_changes_nothing(seed):
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("is_exact", [True, False])
+def test_the_order_of_rows_changes_nothing(seed, is_exact, monkeypatch):
+    """Kernel logistic regressions of folds end early, which shows in weights of links: 1e-6."""
+    if is_exact:
+        monkeypatch.setattr(logits, "_FOLD_TOL", 1e-9)
+        monkeypatch.setattr(logits, "_TOL", 1e-9)
     X, y = few_matter(130, 20, seed)
     rng = np.random.default_rng(seed)
     X = X * np.exp(rng.standard_normal(20)) + 10.0 * rng.standard_normal(20)
@@ -100,9 +106,11 @@ def test_the_order_of_rows_changes_nothing(seed):
     found, again = (
         MultipleKernelDiscriminant().fit(X[rows], y[rows]) for rows in (np.arange(130), order)
     )
-    # A kernel logistic regression is solved to some ten digits.
-    np.testing.assert_allclose(found.predict_proba(X), again.predict_proba(X), rtol=0, atol=1e-8)
-    np.testing.assert_allclose(found.feature_importances_, again.feature_importances_, atol=1e-9)
+    atol = 1e-8 if is_exact else 1e-5
+    np.testing.assert_allclose(found.predict_proba(X), again.predict_proba(X), rtol=0, atol=atol)
+    np.testing.assert_allclose(
+        found.feature_importances_, again.feature_importances_, atol=0.1 * atol
+    )
     np.testing.assert_array_equal(found.metric_.scales, again.metric_.scales)
 
 

@@ -153,7 +153,7 @@ def test_more_rows_than_it_was_looked_for_on_have_a_smaller_regularization(monke
     proposal = replace(proposal, dependent=proposal.dependent[:0])
     bank = TiledBank(proposal.kernels, X)
     monkeypatch.setattr("discernel.default.propose._MOST_FOR_REGULARIZATION", 200)
-    found = proposal._regularization(bank, target)
+    found = proposal.regularization_of(bank, target)
     rows = np.sort(np.random.RandomState(0).permutation(1800)[:200])
     of_part = _best_regularization(
         bank.subset(rows), target.subset(rows), proposal.chosen, np.arange(200)

@@ -28,10 +28,10 @@ from discernel.default.sample import (
 from discernel.discriminant import row_losses
 from discernel.kernels import Kernel
 from discernel.kernels.curves import Curves, divided_columns, quantile_curves
-from discernel.programs.lambdas import find_limit, lambda_grid, search_lambda
+from discernel.programs.lambdas import lambda_grid, search_lambda
 from discernel.programs.least_squares import fits_by_lambda
 from discernel.programs.simplex import normalize
-from discernel.programs.solution import Candidate, LearnedKernel, Progress, Status
+from discernel.programs.solution import Candidate
 from discernel.progress.deadline import must_stop_learning
 from discernel.targets import Target
 
@@ -55,7 +55,7 @@ _FALLS = 0.5
 #: Rows that widths are taken from where only the cost of the kernels counts.
 _FEW_ROWS = 50
 #: Beyond these λ there was nothing to choose from.
-_LIMITS = (1.0, _LEAST)
+LAMBDA_LIMITS = (1.0, _LEAST)
 
 
 @dataclass(frozen=True)
@@ -149,37 +149,7 @@ class Proposal:
         with one_blas_thread():  # as in the choice
             return self.learn_metric(drawn, np.arange(len(drawn.rows)))
 
-    def learn(self, bank: Bank, target: Target, request: Any) -> LearnedKernel:
-        """Return the chosen weights, with a λ for the number of rows there are.
-
-        From the kernels of the proposal on all rows. The request says whether λ is given, and who
-        is told of the progress.
-        """
-        chosen, given = self.chosen, request.given_regularization
-        if given == 0.0:
-            bank.check_factored()
-        weights = normalize(chosen.weights[bank.kept])
-        lam = self._regularization(bank, target) if given is None else given
-        progress = Progress(0, chosen.error, None, int(np.count_nonzero(weights)), given)
-        if request.callback is not None:
-            request.callback(progress)
-        return LearnedKernel(
-            weights=bank.expand(weights),
-            coefficients=bank.coefficients(weights),
-            regularization=lam,
-            objective=chosen.error,
-            gap=None,
-            status=Status.NO_CERTIFICATE,
-            n_iter=len(self.selection.candidates),
-            criterion=request.criterion.name,
-            solver="crossfit",
-            history=[progress],
-            considered=tuple(self.selection.candidates),
-            regularization_at_limit=None if given is not None else find_limit(lam, _LIMITS),
-            names=tuple(bank.names),
-        )
-
-    def _regularization(self, bank: Bank, target: Target) -> float:
+    def regularization_of(self, bank: Bank, target: Target) -> float:
         """Return λ for all rows: more rows want less of it.
 
         By the leave-one-out losses of rows that had no part in the metric, where there are enough

@@ -22,6 +22,7 @@ from discernel.bank import (
 )
 from discernel.default import LogitSearch, Proposal, residual_landmarks
 from discernel.default.metric import Metric
+from discernel.default.propose import LAMBDA_LIMITS
 from discernel.default.sample import Positions
 from discernel.discriminant import HeldOutScores, left_out_words
 from discernel.exceptions import LeftOutColumnWarning, LowRankWarning, caller_stacklevel
@@ -41,9 +42,10 @@ from discernel.model import Facts, KeptRows, Model
 from discernel.model.importances import importances_of
 from discernel.model.training import TrainingRows
 from discernel.plan import bank_of_folds
+from discernel.programs.lambdas import find_limit
 from discernel.programs.least_squares import KernelLeastSquares, LeastSquares
 from discernel.programs.simplex import normalize
-from discernel.programs.solution import Candidate, TargetWeights
+from discernel.programs.solution import Candidate, Progress, Status, TargetWeights
 from discernel.programs.uniform import GivenWeights, Uniform
 from discernel.progress import phase
 from discernel.progress.deadline import must_stop_learning
@@ -339,7 +341,10 @@ def learn_rows(
     else:
         bank, bank_name = _prior_bank(near, target), "factored"
     phase("learning weights and λ")
-    learned = (learn if chosen is None else chosen.learn)(bank, target, request)
+    if chosen is None:
+        learned = learn(bank, target, request)
+    else:
+        learned = _learn_proposed(chosen, bank, target, request)
     phase("fitting the discriminant")
     combined, loss = _combine(run, X, near, bank, learned, target, request)
     learned = replace(learned, rank=None if loss is None else loss.rank)
@@ -347,6 +352,35 @@ def learn_rows(
     training = replace(training, reader=replace(reader, kernels=kernels))
     weights = learned.own_weights[..., bank.kept]
     return Learning(run, training, target, request, bank, weights, proposal, combined, facts)
+
+
+def _learn_proposed(
+    proposal: Proposal, bank: Bank, target: Target, request: Request
+) -> LearnedKernel:
+    """Return the weights of a proposal, with a λ for the number of rows there are."""
+    chosen, given = proposal.chosen, request.given_regularization
+    if given == 0.0:
+        bank.check_factored()
+    weights = normalize(chosen.weights[bank.kept])
+    lam = proposal.regularization_of(bank, target) if given is None else given
+    progress = Progress(0, chosen.error, None, int(np.count_nonzero(weights)), given)
+    if request.callback is not None:
+        request.callback(progress)
+    return LearnedKernel(
+        weights=bank.expand(weights),
+        coefficients=bank.coefficients(weights),
+        regularization=lam,
+        objective=chosen.error,
+        gap=None,
+        status=Status.NO_CERTIFICATE,
+        n_iter=len(proposal.selection.candidates),
+        criterion=request.criterion.name,
+        solver="crossfit",
+        history=[progress],
+        considered=tuple(proposal.selection.candidates),
+        regularization_at_limit=None if given is not None else find_limit(lam, LAMBDA_LIMITS),
+        names=tuple(bank.names),
+    )
 
 
 def _combine(
