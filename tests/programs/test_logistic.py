@@ -13,7 +13,7 @@ from sklearn.preprocessing import scale
 from discernel.exceptions import NumericalError
 from discernel.kernels import RBF
 from discernel.programs import logistic
-from discernel.programs.logistic import LogisticFit, LogisticProblem, _Point, _Preconditioner
+from discernel.programs.logistic import LogisticProblem, _Point, _Preconditioner
 
 
 def rows(load, *, binary=False, weighted=False):
@@ -98,7 +98,9 @@ def test_the_hessian_is_the_derivative_of_the_gradient():
     given, rng = problem(RBF(width=3.0)(X), y, weights), np.random.default_rng(0)
     point = _Point.of(given, 0.1, given.minimize(0.1, tol=1e-2))
     coef = rng.standard_normal((len(y), 3))
-    step = LogisticFit.of(coef, given.kernel @ coef, rng.standard_normal(3))
+    step = given.start()._replace(
+        coef=coef, mapped=given.kernel @ coef, intercept=rng.standard_normal(3)
+    )
     after, before = (
         _Point.of(given, 0.1, point.fit.plus(step, length)).gradient for length in (1e-5, -1e-5)
     )
@@ -162,7 +164,7 @@ def test_a_bad_start_is_replaced_by_none(size):
     X, y, weights = rows(load_wine)
     given = problem(RBF(width=5.0)(X), y, weights)
     coef = size * np.random.default_rng(0).standard_normal((len(y), 3))
-    start = LogisticFit.of(coef, given.times_kernel(coef), given.start().intercept)
+    start = given.start()._replace(coef=coef, mapped=given.times_kernel(coef))
     found, expected = (given.minimize(1e-7, tol=1e-9, start=one) for one in (start, None))
     np.testing.assert_array_equal(found.coef, expected.coef)
 

@@ -173,7 +173,7 @@ class LogitSearch:
         problem = _problem(bank.combined(weights), target)
         rows = np.concatenate(self._folds)
         mean = self._coef[lam] / max(1.0, len(self._folds) - len(rows) / target.n_samples)
-        start = LogisticFit.of(mean, problem.times_kernel(mean), problem.start().intercept)
+        start = problem.start()._replace(coef=mean, mapped=problem.times_kernel(mean))
         found = problem.minimize(lam, tol=_TOL, start=start)
         own = found.mapped[rows] / self._roots[rows, None] + found.intercept
         part = target.part(rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,46 +40,42 @@ _SINGLE_ROWS = 1000
 _LEAST_LENGTH = 1e-8
 
 
-@dataclass(frozen=True, eq=False)
-class LogisticFit:
+class LogisticFit(NamedTuple):
     """A function f + b that minimises Σ_i ω_i ℓ_i + ½ λ‖f‖², ℓ the multinomial log-loss.
 
     Attributes
     ----------
-    values : ndarray of shape (n_classes, 2 * n_rows + 1)
-        The rows of ``coef``, of ``mapped`` and of ``intercept`` one after the other: steps of a
-        solver on few rows then take few calls.
+    coef : ndarray of shape (n_rows, n_classes)
+        The expansion of f in the rows, divided by √ω.
+    mapped : ndarray of shape (n_rows, n_classes)
+        f at the rows, times √ω: the kernel, times √ω on both sides, times ``coef``.
+    intercept : ndarray of shape (n_classes,)
+        b, which is not penalised.
     """
 
-    values: FloatArray
-
-    @classmethod
-    def of(cls, coef: FloatArray, mapped: FloatArray, intercept: FloatArray) -> LogisticFit:
-        """Return the function with these coefficients."""
-        return cls(np.concatenate([coef, mapped, intercept[None, :]]).T.copy())
-
-    @property
-    def coef(self) -> FloatArray:
-        """The expansion of f in the rows, over √ω, of shape (n_rows, n_classes)."""
-        return self.values[:, : self.values.shape[1] // 2].T
-
-    @property
-    def mapped(self) -> FloatArray:
-        """The values of f, times √ω: the kernel, times √ω on both sides, times ``coef``."""
-        return self.values[:, self.values.shape[1] // 2 : -1].T
-
-    @property
-    def intercept(self) -> FloatArray:
-        """The numbers b, of shape (n_classes,), which are not penalised."""
-        return self.values[:, -1]
+    coef: FloatArray
+    mapped: FloatArray
+    intercept: FloatArray
 
     def plus(self, other: LogisticFit, factor: float) -> LogisticFit:
         """Return the sum with a multiple of another function."""
-        return LogisticFit(self.values + factor * other.values)
+        pairs = zip(self, other, strict=True)
+        return LogisticFit(*(mine + factor * theirs for mine, theirs in pairs))
 
-    def along(self, gradient: FloatArray) -> float:
-        """Return the inner product with a gradient; see `_Point`."""
-        return inner(self.values[:, self.values.shape[1] // 2 :], gradient)
+    def along(self, gradient: _Gradient) -> float:
+        """Return the inner product with a gradient."""
+        return inner(self.mapped, gradient.rows) + inner(self.intercept, gradient.intercept)
+
+
+class _Gradient(NamedTuple):
+    """A gradient: that in the inner product αᵀKβ of coefficients, and that of the intercept."""
+
+    rows: FloatArray
+    intercept: FloatArray
+
+    def plus(self, other: _Gradient, factor: float) -> _Gradient:
+        """Return the sum with a multiple of another gradient."""
+        return _Gradient(*(a + factor * b for a, b in zip(self, other, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,8 +117,8 @@ class LogisticProblem:
 
     @cached_property
     def roots(self) -> FloatArray:
-        """√ω, of shape (n_rows,)."""
-        return np.sqrt(self.weights)
+        """√ω, of shape (n_rows, 1)."""
+        return np.sqrt(self.weights)[:, None]
 
     @cached_property
     def single(self) -> NDArray[np.float32]:
@@ -133,20 +129,12 @@ class LogisticProblem:
         """Return the kernel times coefficients."""
         return np.asarray(matmul(self.kernel, coef) + self.nugget * coef)
 
-    def gradient(self, residuals: FloatArray, lam: float, fit: LogisticFit) -> FloatArray:
-        """Return the gradient of residuals, times √ω, and of λ times half the square of a fit."""
-        out = np.empty((self.n_classes, len(self.codes) + 1))
-        np.multiply(lam, fit.coef.T, out=out[:, :-1])
-        out[:, :-1] += residuals
-        np.matmul(residuals, self.roots, out=out[:, -1])
-        return out
-
     def start(self) -> LogisticFit:
         """Return f = 0, with the b that fits it best."""
         zeros, total = np.zeros((len(self.codes), self.n_classes)), float(self.weights.sum())
         shares = np.bincount(self.codes, self.weights, self.n_classes) / total
         logits = np.log(np.maximum(shares, 0.5 / total))
-        return LogisticFit.of(zeros, zeros, logits - logits.mean())
+        return LogisticFit(zeros, zeros, logits - logits.mean())
 
     def minimize(
         self, regularization: float, *, tol: float, start: LogisticFit | None = None
@@ -186,57 +174,52 @@ class LogisticProblem:
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """A fit with its probabilities, objective and gradient.
-
-    Gradients have shape (n_classes, n_rows + 1): those in the inner product αᵀKβ of coefficients,
-    then that of the intercept. Probabilities have shape (n_classes, n_rows).
-    """
+    """A fit with its probabilities, objective and gradient."""
 
     problem: LogisticProblem
     regularization: float
     fit: LogisticFit
     told: FloatArray
     value: float
-    gradient: FloatArray
+    gradient: _Gradient
 
     @classmethod
     def of(cls, problem: LogisticProblem, regularization: float, fit: LogisticFit) -> _Point:
         """Return the point of a fit."""
-        roots, codes, rows = problem.roots, problem.codes, np.arange(len(problem.codes))
-        logits = fit.mapped.T / roots + fit.intercept[:, None]
-        logits -= logits.max(axis=0)
+        roots, rows = problem.roots, np.arange(len(problem.codes))
+        logits = fit.mapped / roots + fit.intercept
+        logits -= logits.max(axis=1, keepdims=True)
         told = np.exp(logits)
-        totals = told.sum(axis=0)
-        told /= totals
-        value = float(problem.weights @ (np.log(totals) - logits[codes, rows]))
+        totals = told.sum(axis=1)
+        told /= totals[:, None]
+        value = float(problem.weights @ (np.log(totals) - logits[rows, problem.codes]))
         value += 0.5 * regularization * inner(fit.coef, fit.mapped)
         residuals = told.copy()
-        residuals[codes, rows] -= 1.0
-        gradient = problem.gradient(residuals * roots, regularization, fit)
+        residuals[rows, problem.codes] -= 1.0
+        residuals *= roots
+        gradient = _Gradient(residuals + regularization * fit.coef, (roots.T @ residuals)[0])
         return cls(problem, regularization, fit, told, value, gradient)
 
-    def hessian(self, step: LogisticFit) -> FloatArray:
+    def hessian(self, step: LogisticFit) -> _Gradient:
         """Return the change of the gradient along a step, to first order."""
         roots = self.problem.roots
-        along = step.mapped.T / roots
-        along += step.intercept[:, None]
-        along *= self.told
-        along -= self.told * along.sum(axis=0)
+        along = self.told * (step.mapped / roots + step.intercept)
+        along -= self.told * along.sum(axis=1, keepdims=True)
         along *= roots
-        return self.problem.gradient(along, self.regularization, step)
+        return _Gradient(along + self.regularization * step.coef, (roots.T @ along)[0])
 
     def newton_step(self, preconditioner: _Preconditioner, fine: float) -> tuple[LogisticFit, int]:
         """Return Newton's step, by conjugate gradients, and the number of these.
 
         Near the optimum, a ``fine`` share of the residual is left.
         """
-        left = -self.gradient
+        left = _Gradient(-self.gradient.rows, -self.gradient.intercept)
         toward = preconditioner.solve(left)
         size = first = toward.along(left)
-        step = LogisticFit(np.zeros_like(toward.values))
+        step = LogisticFit(*map(np.zeros_like, toward))
         # Rounding errors of a kernel of single precision can make a value near 0 negative.
         share = max(first, 0.0) / max(self.value, _LEAST_VALUE)
-        least = first * min(max(share**0.5, fine), _ROUGH) ** 2
+        least = first * np.clip(np.sqrt(share), fine, _ROUGH) ** 2
         n_inner = 0
         while size > least and n_inner < _MOST_INNER:
             n_inner += 1
@@ -245,14 +228,12 @@ class _Point:
             if curvature <= 0.0:
                 break  # rounding errors are larger than what is left to gain
             length = size / curvature
-            step = step.plus(toward, length)
-            left -= length * curved
+            step, left = step.plus(toward, length), left.plus(curved, -length)
             solved = preconditioner.solve(left)
             before, size = size, solved.along(left)
             toward = solved.plus(toward, size / before)
         # By the kernel itself: those of the preconditioner have gathered rounding errors.
-        step.mapped[:] = self.problem.times_kernel(step.coef)
-        return step, n_inner
+        return step._replace(mapped=self.problem.times_kernel(step.coef)), n_inner
 
     def search_line(self, step: LogisticFit, slope: float) -> _Point | None:
         """Return the point after a step that decreases the objective enough; None without one."""
@@ -278,16 +259,16 @@ class _Preconditioner:
 
     def __init__(self, point: _Point, is_single: bool) -> None:
         problem, self._lam = point.problem, point.regularization
-        spread = (1.0 - np.sum(point.told**2, axis=0)) / (problem.n_classes - 1)
-        self._halves = np.sqrt(np.maximum(spread, _LEAST_VARIANCE))
-        self._roots = problem.roots
+        spread = (1.0 - np.sum(point.told**2, axis=1)) / (problem.n_classes - 1)
+        self._halves = np.sqrt(np.maximum(spread, _LEAST_VARIANCE))[:, None]
+        self._roots = problem.roots[:, 0]
         self._factor = self._factored(problem, is_single)
-        self._ones = self._solve_rows(self._halves**2 * self._roots)
-        self._total = self._lam * float(self._roots @ self._ones)
+        self._ones = self._solve_rows(self._halves**2 * self._roots[:, None])
+        self._total = self._lam * float(self._roots @ self._ones[:, 0])
 
     def _factored(self, problem: LogisticProblem, is_single: bool) -> Cholesky:
         """Return the factor of B, of single precision if wanted and λ is not too small."""
-        size = float(self._halves**2 @ np.diagonal(problem.kernel))
+        size = float(self._halves[:, 0] ** 2 @ np.diagonal(problem.kernel))
         if is_single and self._lam > _SINGLE * size:
             with suppress(NumericalError):  # its digits were too few
                 return self._factor_of(problem.single, problem.nugget)
@@ -297,26 +278,19 @@ class _Preconditioner:
         """Return the factor of B, of the precision of a kernel."""
         halves = self._halves.astype(kernel.dtype)
         system = kernel * halves
-        system *= halves[:, None]
-        system.flat[:: len(system) + 1] += self._lam + nugget * self._halves**2
+        system *= halves.T
+        system.flat[:: len(system) + 1] += self._lam + nugget * self._halves[:, 0] ** 2
         return Cholesky(system)
 
     def _solve_rows(self, right: FloatArray) -> FloatArray:
-        """Return the inverse of DK + λI times vectors, one per row."""
-        return np.asarray(self._halves * self._factor.solve((right / self._halves).T).T)
+        return np.asarray(self._halves * self._factor.solve(right / self._halves))
 
-    def solve(self, right: FloatArray) -> LogisticFit:
+    def solve(self, right: _Gradient) -> LogisticFit:
         """Return the inverse times a gradient."""
-        rows, n = right[:, :-1], len(self._roots)
-        found = np.empty((len(right), 2 * n + 1))
-        coef, mapped = found[:, :n], found[:, n:-1]
-        coef[:] = self._solve_rows(rows)
-        along = (self._lam * coef - rows) @ self._roots
-        intercept = ((right[:, -1] + along) / self._total)[:, None]
+        coef = self._solve_rows(right.rows)
+        along = self._roots @ (self._lam * coef - right.rows)
+        intercept = (right.intercept + along) / self._total
         coef -= self._ones * intercept
-        np.multiply(-self._lam, coef, out=mapped)
-        mapped += rows
-        mapped /= self._halves**2
-        mapped -= self._roots * intercept
-        found[:, -1:] = intercept
-        return LogisticFit(found)
+        mapped = (right.rows - self._lam * coef) / self._halves**2
+        mapped -= self._roots[:, None] * intercept
+        return LogisticFit(coef, mapped, intercept)
