@@ -365,6 +365,11 @@ class Bank(Matrices):
         """Return the bank whose features predict new rows, or None if kernels predict."""
         return None
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether all weights have kernel matrices, which predict new rows too."""
+        return self.has_matrices and self.predicting() is None
+
     def expand(self, values: FloatArray) -> FloatArray:
         """Convert values of the kernels to values of the candidates, 0 for dropped ones."""
         full = np.zeros(self.n_candidates)

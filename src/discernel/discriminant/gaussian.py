@@ -14,7 +14,7 @@ from typing import cast
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq
 from scipy.special import log_softmax
 
 from discernel.arrays import FloatArray
@@ -373,20 +373,23 @@ def _best_factor(likelihood: FloatArray, target: ClassTarget) -> float:
     others = beyond + odds
     others[rows, codes] = -np.inf
     other = others.argmax(axis=1)  # the likeliest class but its own
-    gain, offset = beyond[rows, other], odds[rows, other]
+    gain = beyond[rows, other]
 
-    def loss(log_factor: float) -> float:
-        factor = np.exp(log_factor)
-        np.multiply(beyond, factor, out=terms)
+    finite = np.where(np.isinf(beyond), 0.0, beyond)  # classes that the other folds do not know
+
+    def slope(log_factor: float) -> float:
+        """Return the derivative of the mean loss by the factor, which rises with it."""
+        np.multiply(beyond, np.exp(log_factor), out=terms)
         np.add(terms, odds, out=terms)
-        top = terms.max(axis=1)
-        np.exp(np.subtract(terms, top[:, None], out=terms), out=terms)
-        lost = top + np.log(terms.sum(axis=1)) - doubt * (factor * gain + offset)
-        return float(counted @ lost)
+        np.exp(np.subtract(terms, terms.max(axis=1)[:, None], out=terms), out=terms)
+        along = np.einsum("ij,ij->i", terms, finite) / terms.sum(axis=1)
+        return float(counted @ (along - doubt * gain))
 
     # From so small a factor that all classes look the same to e^2.5, classes far apart.
-    least = -7.0 - np.log(max(1.0, float(np.abs(gain).max())))
-    return float(np.exp(minimize_scalar(loss, bounds=(least, 2.5), method="bounded").x))
+    least, most = -7.0 - np.log(max(1.0, float(np.abs(gain).max()))), 2.5
+    if slope(least) >= 0.0:
+        return float(np.exp(least))
+    return float(np.exp(most if slope(most) <= 0.0 else brentq(slope, least, most, xtol=1e-13)))
 
 
 def logarithms(probabilities: FloatArray) -> FloatArray:

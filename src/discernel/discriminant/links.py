@@ -6,6 +6,7 @@ A model with several links therefore stays one kernel machine with one matrix of
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -26,6 +27,8 @@ _PULL = 10.0
 LEAST_LOG = float(np.log(1e-6))
 #: Slopes whose mean square is below this tell nothing.
 _TINY = 1e-300
+#: Newton steps after a search for the weights of links, and the largest, relative to the weights.
+_POLISHING, _NEAR = 2, 1e-2
 
 
 class Link(NamedTuple):
@@ -186,10 +189,33 @@ def mixture_weights(
         value = counts @ totals - weights @ along + 0.5 * pull @ (weights - equal)
         return float(value), flat @ (counts[:, None] * shares).ravel() - along + pull
 
+    def hessian(weights: FloatArray) -> FloatArray:
+        logits = (weights @ flat).reshape(likelihoods.shape[1:]) + log_priors
+        shares, _ = _softmax(logits)
+        centered = likelihoods - np.sum(likelihoods * shares, axis=2, keepdims=True)
+        scaled = (centered * np.sqrt(counts[:, None] * shares)).reshape(n_links, -1)
+        return np.asarray(scaled @ scaled.T + _PULL * n_links * np.eye(n_links))
+
     bounds = [(0.0, None)] * n_links
     options = {"ftol": 1e-14, "gtol": 1e-10}
     found = minimize(loss, equal, jac=True, bounds=bounds, method="L-BFGS-B", options=options)
-    return np.asarray(found.x)
+    return _polished(found.x, lambda weights: loss(weights)[1], hessian)
+
+
+def _polished(
+    weights: FloatArray,
+    gradient: Callable[[FloatArray], FloatArray],
+    hessian: Callable[[FloatArray], FloatArray],
+) -> FloatArray:
+    """Return weights after Newton steps of the positive ones: values told half of their digits."""
+    free = np.flatnonzero(weights > 0)
+    for _ in range(_POLISHING if len(free) else 0):
+        step = np.linalg.solve(hessian(weights)[np.ix_(free, free)], gradient(weights)[free])
+        if not (np.abs(step) <= _NEAR * weights[free]).all():
+            break  # it was not near the minimum
+        weights = weights.copy()
+        weights[free] -= step
+    return weights
 
 
 def _softmax(logits: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -32,7 +32,7 @@ def learn_by_target(bank: Bank, target: RegressionTarget, request: Request) -> L
         Kernels, target and options; the criterion is a `LeaveOneOutByTarget`.
     """
     criterion = cast(LeaveOneOutByTarget, request.criterion)
-    if not bank.has_matrices or bank.predicting() is not None:
+    if not bank.is_exact:
         raise InvalidInputError(
             "weights_per_target=True requires kernel matrices. Got a bank of features, or of "
             "systems that are solved by iteration. Use bank='dense' or bank='tiled', fewer rows, "

@@ -144,9 +144,8 @@ class Learning:
         matrix of few rows, and if there is time.
         """
         is_default = self.proposal is not None or self.request.leaves_choice
-        is_exact = self.bank.has_matrices and self.bank.predicting() is None
         is_few = self.target.n_samples <= LogitSearch.most_rows
-        if not (self.run.fits_logits and is_default and is_exact and is_few):
+        if not (self.run.fits_logits and is_default and self.bank.is_exact and is_few):
             return None
         if must_stop_learning():
             return None
@@ -212,7 +211,7 @@ class Learning:
 
         def bank_with(one: Candidate) -> Bank:
             is_model = proposal.is_whole and one.kernel_options == chosen.kernel_options
-            if is_model and one.strength == 0 and self.bank.has_matrices:
+            if is_model and one.strength == 0 and self.bank.is_exact:
                 return self.bank  # its kernels have seen no labels
             kind = bank_of_folds(self.run.stage, n_rows(X), one_sum=self.request.leaves_choice)
             near = shift_kernels(proposal.kernels_of(one, metric, X), X, self.request)
