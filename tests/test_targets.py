@@ -6,7 +6,7 @@ import pytest
 from discernel.arrays.groups import Groups
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.exceptions import InvalidInputError
-from discernel.targets import ClassTarget, LabelsTarget
+from discernel.targets import ClassTarget, LabelsTarget, deal_folds
 from tests import reference
 
 LABELS = [np.array([1, 0, 1, 1, 0]), np.array(["b", "c", "a", "b", "c", "c", "a"])]
@@ -95,6 +95,20 @@ def test_class_scores_are_the_scores_of_the_rows_of_a_class(weights):
 def test_labels_that_do_not_vary_leave_scores_without_columns():
     target = LabelsTarget(np.empty((5, 0), dtype=bool))
     assert target.scores.shape == (5, 0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rounding_errors_of_keys_change_neither_groups_nor_folds(seed):
+    """Rows that are equal in the first key are told apart by the second."""
+    rng = np.random.default_rng(seed)
+    y, keys = np.repeat([0, 1], 60), rng.standard_normal((120, 2)) * [1e3, 1.0]
+    keys[::2, 0] = 7.0
+    noisy = keys * (1.0 + 1e-14 * rng.standard_normal(keys.shape))
+    target = ClassTarget.from_labels(y)
+    found, again = (target.left_out_groups(each).codes for each in (keys, noisy))
+    np.testing.assert_array_equal(found, again)
+    folds = [deal_folds(each, y, 5) for each in (keys, noisy)]
+    np.testing.assert_array_equal(*folds)
 
 
 def test_left_out_groups_have_a_share_of_every_class():

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
-from discernel.arrays import FloatArray
+from discernel.arrays import FloatArray, same_digits
 from discernel.arrays.groups import Groups
 from discernel.arrays.sample_weights import SampleWeights, effective_number, row_weights
 from discernel.exceptions import InvalidInputError, listed
@@ -274,7 +274,7 @@ class ClassTarget(Target):
         n_groups = self.n_left_out_groups
         if self.groups is not None or n_groups is None:
             return self.groups
-        groups = np.empty(self.n_samples, dtype=np.intp)
+        groups, keys = np.empty(self.n_samples, dtype=np.intp), same_digits(keys)
         for code in range(self.n_classes):
             rows = np.flatnonzero(self.codes == code)
             rows = np.random.RandomState(0).permutation(rows[np.lexsort(keys[rows].T[::-1])])
@@ -588,7 +588,7 @@ def deal_folds(
         Groups of rows; each is in one fold.
     """
     last = [] if groups is None else [groups.codes]  # for rows with the same keys
-    order = np.lexsort([*last, *keys.T[::-1], codes])
+    order = np.lexsort([*last, *same_digits(keys).T[::-1], codes])
     strata = by_appearance(codes[order])
     shuffled = np.argsort(np.random.RandomState(0).permutation(len(order)))
     rows, folds = order[shuffled], np.empty(len(order), dtype=np.intp)

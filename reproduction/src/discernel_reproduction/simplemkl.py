@@ -45,16 +45,15 @@ PLAN = Plan(
 )
 NOTES = (
     "Accuracies of SimpleMKL are recalled from the paper, not checked; so are the widths and "
-    "degrees of its kernels and its C. It has 20 splits, and others: with the few splits here, "
-    "differences of two points mean nothing.",
+    "degrees of its kernels and its C. Its splits are others.",
     "Variables have mean 0 and variance 1 on the training rows. Kernels of a constant variable are "
     "dropped: 442 of 455 remain for ionosphere.",
     "λ is chosen by leave-one-out. SimpleMKL is a support vector machine with C = 100.",
     "The default has its own twelve kernels with learned column scales, not those of the protocol.",
     "Kernels are counted if their weight is at least 0.001 of the largest. With a norm above 1 no "
     "weight is 0.",
-    "Seconds of processor time of a fit: kernels, λ, weights, and the five fits without a fold "
-    "that `expected_` needs.",
+    "Seconds of processor time of a fit, 16 fits side by side: kernels, λ, weights, and the five "
+    "fits without a fold that `expected_` needs.",
 )
 
 

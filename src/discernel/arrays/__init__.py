@@ -56,5 +56,6 @@ from discernel.arrays.rows import (
     is_sparse,
     library_of,
     n_rows,
+    same_digits,
     typical_row,
 )

@@ -137,6 +137,19 @@ def _drawn(n: int, most: int) -> NDArray[np.intp]:
     return np.sort(np.random.default_rng(_SEED).choice(n, most, replace=False, shuffle=False))
 
 
+#: Digits, of the range of a column, that neither the order of rows nor the way of a sum changes.
+_SAME_DIGITS = 9
+
+
+def same_digits(keys: FloatArray) -> FloatArray:
+    """Return columns of numbers to sort rows by, in units of their ranges, without rounding errors.
+
+    Rows that are equal in a column are then sorted by the next one, not by rounding errors.
+    """
+    units = np.ptp(keys, axis=0) if len(keys) else np.ones(keys.shape[1])
+    return np.asarray(np.round(keys / np.where(units > 0, units, 1.0), _SAME_DIGITS))
+
+
 def typical_row(X: FloatArray) -> FloatArray:
     """Return the median of every column, computed from at most 64 rows.
 

@@ -26,6 +26,7 @@ from discernel.arrays import (
     is_sparse,
     larger_tiles,
     n_cores,
+    same_digits,
 )
 from discernel.arrays.groups import Groups
 from discernel.arrays.sample_weights import row_weights
@@ -43,8 +44,6 @@ from discernel.rows.reader import RowReader
 _MOST_DEFERRED = 5000
 #: Number of left-out rows if systems are solved by iteration, which is slow for each row.
 _MOST_SOLVED = 64
-#: Digits of fitted scores that do not depend on the order of the rows.
-_SAME_DIGITS = 9
 #: An increase of this many standard errors counts half; an increase of one standard error counts
 #: 1.2 %, because it may be due to chance.
 _DOUBT = 3.0
@@ -158,9 +157,7 @@ def importances_of(
         return None  # no columns, or one class, whose prediction depends on no column
     every = np.arange(fit.n_samples) if rows is None else rows
     # Sorted by their fitted scores, so that the drawn rows do not depend on their order.
-    units = np.ptp(fit.fitted, axis=0)
-    fitted = fit.fitted[every] / np.where(units > 0, units, 1.0)
-    every = every[np.lexsort(np.round(fitted, _SAME_DIGITS).T)]
+    every = every[np.lexsort(same_digits(fit.fitted)[every].T)]
     n_targets = fit.fitted.shape[1]
     n_columns = 1 if fit.groups is None else n_targets
     if kernel.by_target:
