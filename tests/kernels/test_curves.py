@@ -204,6 +204,14 @@ def test_column_scales_come_after_the_curves():
     assert_allclose(RBF(width=1.5)(seen.of(X)), expected, atol=1e-13)
 
 
+def test_few_rows_have_the_curves_of_many():
+    rng = np.random.default_rng(0)
+    rows = rng.lognormal(size=(300, 5))
+    found = quantile_curves(rows, np.ones(5)).of(rows)
+    for n in (1, 7):
+        np.testing.assert_array_equal(quantile_curves(rows, np.ones(5)).of(rows[:n]), found[:n])
+
+
 def test_curves_of_other_columns_are_refused():
     with pytest.raises(InvalidInputError, match="one curve per column, here 2"):
         Standardized(RBF(width=1.0), (1.0, 1.0), CURVES)(np.ones((4, 2)))
