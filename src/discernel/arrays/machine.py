@@ -240,7 +240,11 @@ def in_threads(
                 done.result()
         finally:
             stopped.set()
-            threads.shutdown(cancel_futures=True)
+            try:
+                threads.shutdown(cancel_futures=True)
+            except BaseException:  # an interrupt while threads end
+                threads.shutdown(cancel_futures=True)
+                raise
 
 
 # ---- memory --------------------------------------------------------------------------------------

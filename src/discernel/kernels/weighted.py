@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ _TILE_ROWS, _TILE_ENTRIES = 256, 2**16
 #: Bytes of a block of new rows and all training rows, for kernels that are not computed in tiles.
 _BLOCK_BYTES = 16 * 2**20
 #: Tiles of each thread whose new rows are prepared at a time.
-_PREPARED_TILES = 8
+_PREPARED_TILES = 4
 #: Entries of all kernels together, some milliseconds of work, from which threads are used.
 _THREADED_ENTRIES = 2**20
 #: Entries of all kernels together from which compiled loops compute tiles of the sum at once.
@@ -138,26 +138,29 @@ class WeightedKernels:
         height = min(_TILE_ROWS, n_rows(X)) if tiled else block
         width = max(1, larger_tiles(n_threads) * _TILE_ENTRIES // height) if tiled else m
 
-        buffers, step = [Buffers() for _ in range(n_threads)], block if kernels.direct else height
+        step = block if kernels.direct else height
+        is_compiled = bool(shared) and tiled and entries >= _COMPILED_ENTRIES
 
-        def work(sums: _Sums, rows: slice, buffers: Buffers) -> None:
+        def prepared(part: slice) -> _Sums:
+            new = together.prepare(X[part], training) if shared else training
+            return _Sums(together, factors[shared], new, training, part.start, is_compiled)
+
+        parts = _Parts(prepared, _PREPARED_TILES * n_threads * step, n_rows(X))
+
+        def work(rows: slice, buffers: Buffers) -> None:
             for position in kernels.direct:
                 kernel = self.kernels[position]
                 matrix = check_shape(kernel, kernel(X[rows], Z), (rows.stop - rows.start, m))
                 with _ignore_not_finite():
                     use(rows, slice(0, m), matrix * factors[position], buffers)
+            sums = parts.of(rows.start)
             for tile in slices(rows, height) if shared else ():
                 for columns in slices(slice(0, m), width):
                     with _ignore_not_finite():
                         use(tile, columns, sums(tile, columns, buffers), buffers)
 
-        for part in slices(slice(0, n_rows(X)), _PREPARED_TILES * n_threads * step):
-            # Prepared here: threads would wait for each other at every short operation.
-            new = together.prepare(X[part], training) if shared else training
-            is_compiled = bool(shared) and tiled and entries >= _COMPILED_ENTRIES
-            sums = _Sums(together, factors[shared], new, training, part.start, is_compiled)
-            blocks = slices(part, step)
-            in_threads(partial(work, sums), blocks, buffers[: len(blocks)])
+        blocks = slices(slice(0, n_rows(X)), step)
+        in_threads(work, blocks, [Buffers() for _ in range(min(n_threads, len(blocks)))])
 
     def check_finite(self, X: Any, Z: Any, results: FloatArray) -> None:
         """Raise an error that names a kernel with NaN or infinite values.
@@ -177,6 +180,28 @@ class WeightedKernels:
                     f"between new row {row} and training row {column}. Clean or impute the new "
                     "rows, or correct the kernel."
                 )
+
+
+class _Parts:
+    """Parts of many rows, each prepared once, by the first thread that needs it.
+
+    Were every tile prepared by itself, threads would wait for each other at each short operation.
+    """
+
+    def __init__(self, prepare: Callable[[slice], _Sums], step: int, n_rows: int) -> None:
+        self._prepare, self._step, self._n_rows = prepare, step, n_rows
+        self._lock, self._known = threading.Lock(), dict[int, _Sums]()
+
+    def of(self, row: int) -> _Sums:
+        """Return the part of a row. The last two are kept, as rows are asked for in their order."""
+        number = row // self._step
+        with self._lock:
+            if number not in self._known:
+                self._known = {key: self._known[key] for key in sorted(self._known)[-1:]}
+                start = number * self._step
+                part = slice(start, min(start + self._step, self._n_rows))
+                self._known[number] = self._prepare(part)
+            return self._known[number]
 
 
 class _Sums:
