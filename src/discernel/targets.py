@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
-from discernel.arrays import FloatArray, same_digits
+from discernel.arrays import FloatArray, round_keys
 from discernel.arrays.groups import Groups
 from discernel.arrays.sample_weights import SampleWeights, effective_number, row_weights
 from discernel.exceptions import InvalidInputError, listed
@@ -141,7 +141,7 @@ class Target(ABC):
         return np.concatenate([drawn, np.setdiff1d(np.arange(self.n_samples), drawn)])
 
 
-def _coded(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+def _encode_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Return the classes of labels and the position of each, or raise an error for other values."""
     try:
         kind = type_of_target(y)
@@ -206,7 +206,7 @@ class ClassTarget(Target):
                 "The labels must not contain NaN or infinity. Got "
                 f"{y[~np.isfinite(y)][0]} at position {np.flatnonzero(~np.isfinite(y))[0]}."
             )
-        classes, codes = _coded(y)
+        classes, codes = _encode_labels(y)
         if len(classes) < least:
             raise InvalidInputError(
                 "There must be at least two classes to separate. Got 1 class: "
@@ -274,7 +274,7 @@ class ClassTarget(Target):
         n_groups = self.n_left_out_groups
         if self.groups is not None or n_groups is None:
             return self.groups
-        groups, keys = np.empty(self.n_samples, dtype=np.intp), same_digits(keys)
+        groups, keys = np.empty(self.n_samples, dtype=np.intp), round_keys(keys)
         for code in range(self.n_classes):
             rows = np.flatnonzero(self.codes == code)
             rows = np.random.RandomState(0).permutation(rows[np.lexsort(keys[rows].T[::-1])])
@@ -588,7 +588,7 @@ def deal_folds(
         Groups of rows; each is in one fold.
     """
     last = [] if groups is None else [groups.codes]  # for rows with the same keys
-    order = np.lexsort([*last, *same_digits(keys).T[::-1], codes])
+    order = np.lexsort([*last, *round_keys(keys).T[::-1], codes])
     strata = by_appearance(codes[order])
     shuffled = np.argsort(np.random.RandomState(0).permutation(len(order)))
     rows, folds = order[shuffled], np.empty(len(order), dtype=np.intp)

@@ -56,6 +56,6 @@ from discernel.arrays.rows import (
     is_sparse,
     library_of,
     n_rows,
-    same_digits,
+    round_keys,
     typical_row,
 )

@@ -141,8 +141,8 @@ def _drawn(n: int, most: int) -> NDArray[np.intp]:
 _SAME_DIGITS = 9
 
 
-def same_digits(keys: FloatArray) -> FloatArray:
-    """Return columns of numbers to sort rows by, in units of their ranges, without rounding errors.
+def round_keys(keys: FloatArray) -> FloatArray:
+    """Return the columns that rows are sorted by, rounded to nine digits of their ranges.
 
     Rows that are equal in a column are then sorted by the next one, not by rounding errors.
     """

@@ -218,7 +218,8 @@ def propose_kernels(
     learn: Callable[..., Metric] = Sample.gradient_metric
     fold_metrics = _learn_metrics(sample, made, device)
     choice = choose(
-        *(made[-1].compared if made else compared, fold_metrics),
+        made[-1].compared if made else compared,
+        fold_metrics,
         pull=pull,
         is_whole=is_whole,
         groups=groups,
@@ -229,9 +230,8 @@ def propose_kernels(
     if choice.by_likelihood is not None:
         learn, fold_metrics = partial(Sample.likelihood_metric, groups=groups), choice.by_likelihood
         known = known[:MOST_BY_LIKELIHOOD]
-    metric, every = fold_metrics[0], [np.arange(len(wider.rows))]
-    if strength > 0 and not must_stop_learning():
-        [metric] = each(lambda rows: learn(wider, rows, device=device), every, device)
+    is_known, every = strength == 0 or must_stop_learning(), np.arange(len(wider.rows))
+    metric = fold_metrics[0] if is_known else learn(wider, every, device=device)
     if strength > 0 and must_stop_learning():  # it may have been cut short
         metric, known = fold_metrics[0], sample.positions
     scales, known = metric.of_strength(strength), known if strength > 0 else known[:0]

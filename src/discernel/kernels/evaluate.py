@@ -182,18 +182,23 @@ class KernelSet:
         total: Any = None
         for keys in self.groups:
             own = {key: bases[key] for key in keys}
-            total = self._add(keys, own, factors, total, buffers, None)
+            total = self._add(keys, own, factors, total, buffers)
         return total
 
-    def _add(self, keys: Keys, bases: Bases, factors: FloatArray, total: Any, *where: Any) -> Any:
-        """Return a total, which is None at first, plus Σ f_i k_i of a group.
-
-        ``where`` are buffers and the device.
-        """
-        added = self._add_at_once(keys, bases, factors, total, *where)
+    def _add(
+        self,
+        keys: Keys,
+        bases: Bases,
+        factors: FloatArray,
+        total: Any,
+        buffers: Buffers | None,
+        device: Device | None = None,
+    ) -> Any:
+        """Return a total, which is None at first, plus Σ f_i k_i of a group."""
+        added = self._add_at_once(keys, bases, factors, total, buffers, device)
         if added is None:
-            matrices = self._made_of(self.groups[keys], bases, *where)
-            added = add_up(matrices, factors, where[0], total)
+            matrices = self._made_of(self.groups[keys], bases, buffers, device)
+            added = add_up(matrices, factors, buffers, total)
         return added
 
     def _add_at_once(

@@ -71,8 +71,6 @@ class _Constant(PairKind):
 
     #: The name of the object in this module.
     constant: ClassVar[str]
-    #: Of two entries of a column, what compiled loops add up; None if they do not.
-    operation: ClassVar[int | None] = None
 
     def factors(self, rows: Any) -> Factors | None:
         if self.operation is None or is_sparse(rows) or not rows.flags.c_contiguous:
@@ -99,7 +97,7 @@ class _Squared(_Distance):
     constant = "SQUARED"
     kind = "squared"
     is_sum = True
-    change: ClassVar[int | None] = DIFFERENCES
+    operation = DIFFERENCES
     homogeneity = 2
 
     def rows(self, X: Any, like: Any | None = None) -> Any:
@@ -168,7 +166,6 @@ class _City(_Distance):
 
     constant = "CITY"
     operation = ABSOLUTE
-    change: ClassVar[int | None] = ABSOLUTE
     kind = "city"
     is_sum = True
     homogeneity = 1
@@ -261,7 +258,6 @@ class _Inner(_Constant):
 
     constant = "INNER"
     operation = PRODUCT
-    change: ClassVar[int | None] = PRODUCT
     kind = "inner"
     is_sum = True
 
@@ -293,7 +289,6 @@ class _Cosine(_Inner):
     constant = "COSINE"
     kind = "cosine"
     is_sum = False
-    change: ClassVar[int | None] = None
 
     def rows(self, X: Any, like: Any | None = None) -> Any:
         return normalize(as_rows(X))

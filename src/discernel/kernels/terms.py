@@ -186,8 +186,8 @@ class PairKind(ABC):
     is_distance: ClassVar[bool] = False
     #: Whether entries are sums over columns and can be differentiated by each column.
     is_sum: ClassVar[bool] = False
-    #: How compiled loops change the matrix when columns of rows change; None if they do not.
-    change: ClassVar[int | None] = None
+    #: Of two entries of a column, what compiled loops add up; None if they do not.
+    operation: ClassVar[int | None] = None
     #: Degree h of homogeneity: scaling a column by s multiplies its part of an entry by sʰ. None if
     #: columns cannot be scaled.
     homogeneity: ClassVar[int | None] = None

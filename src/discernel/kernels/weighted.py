@@ -139,10 +139,10 @@ class WeightedKernels:
         width = max(1, larger_tiles(n_threads) * _TILE_ENTRIES // height) if tiled else m
 
         step = block if kernels.direct else height
-        is_compiled = bool(shared) and tiled and entries >= _COMPILED_ENTRIES
+        is_compiled = tiled and entries >= _COMPILED_ENTRIES
 
         def prepared(part: slice) -> _Sums:
-            new = together.prepare(X[part], training) if shared else training
+            new = together.prepare(X[part], training)
             return _Sums(together, factors[shared], new, training, part.start, is_compiled)
 
         parts = _Parts(prepared, _PREPARED_TILES * n_threads * step, n_rows(X))
@@ -153,8 +153,8 @@ class WeightedKernels:
                 matrix = check_shape(kernel, kernel(X[rows], Z), (rows.stop - rows.start, m))
                 with _ignore_not_finite():
                     use(rows, slice(0, m), matrix * factors[position], buffers)
-            sums = parts.of(rows.start)
             for tile in slices(rows, height) if shared else ():
+                sums = parts.of(tile.start)
                 for columns in slices(slice(0, m), width):
                     with _ignore_not_finite():
                         use(tile, columns, sums(tile, columns, buffers), buffers)

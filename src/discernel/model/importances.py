@@ -26,7 +26,7 @@ from discernel.arrays import (
     is_sparse,
     larger_tiles,
     n_cores,
-    same_digits,
+    round_keys,
 )
 from discernel.arrays.groups import Groups
 from discernel.arrays.sample_weights import row_weights
@@ -157,7 +157,7 @@ def importances_of(
         return None  # no columns, or one class, whose prediction depends on no column
     every = np.arange(fit.n_samples) if rows is None else rows
     # Sorted by their fitted scores, so that the drawn rows do not depend on their order.
-    every = every[np.lexsort(same_digits(fit.fitted)[every].T)]
+    every = every[np.lexsort(round_keys(fit.fitted)[every].T)]
     n_targets = fit.fitted.shape[1]
     n_columns = 1 if fit.groups is None else n_targets
     if kernel.by_target:

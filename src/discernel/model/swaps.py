@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -133,7 +134,7 @@ class _Pairs:
         """Return what compiled loops make the matrix `moved` of; None if they do not."""
         if not self.is_sum:
             return Factors.stored(self.moved(rows, columns, matrix))
-        (seen, kept), kind = self._columns(columns), self._pair.change
+        (seen, kept), kind = self._columns(columns), self._pair.operation
         old, new = np.asarray(seen.of(rows.old)), np.asarray(seen.of(rows.new))
         return None if kind is None else Factors.changed(kind, old, new, kept, matrix)
 
@@ -200,8 +201,7 @@ class SwappedKernels:
             for each in others:
                 rows = _Rows(X, here, each, dense(each))
                 change = buffers("change", next(iter(old.values())).shape)
-                if not self._write(affected, rows, columns, old, change):
-                    self._add(affected, rows, columns, old, change)
+                self._write(affected, rows, columns, old, change)
                 for place in affected[1]:
                     change -= before[place]
                 yield change
@@ -215,41 +215,40 @@ class SwappedKernels:
         columns: NDArray[np.intp],
         old: dict[Key, FloatArray],
         out: FloatArray,
-    ) -> bool:
-        """Write the affected parts between new rows and kept rows, if compiled loops can."""
-        loops, (seen, places) = compiled_loops(), affected
-        if loops is None:
-            return False
-        factors = {
-            key: seen[key].factors(rows, columns, matrix) if key in seen else Factors.stored(matrix)
-            for key, matrix in old.items()
-        }
-        groups: list[tuple[Steps, list[Factors]]] = []
-        for _, part, weights in (self._parts[place] for place in places):
-            for keys in part.groups:
-                steps, own = part.sum_steps(keys, weights), [factors[key] for key in keys]
-                known = [each for each in own if each is not None]
-                if steps is None or len(known) < len(own):
-                    return False
-                groups.append((steps, known))
-        whole = slice(0, len(out)), slice(0, out.shape[1])
-        SumOfKernels(loops, groups).write_between(*whole, out)
-        return True
-
-    def _add(
-        self,
-        affected: _Affected,
-        rows: _Rows,
-        columns: NDArray[np.intp],
-        old: dict[Key, FloatArray],
-        out: FloatArray,
     ) -> None:
-        """Do what `_write` does by NumPy."""
-        seen, places = affected
+        """Write the affected parts between new and kept rows, by compiled loops if they can."""
+        seen, parts = affected[0], [self._parts[place][1:] for place in affected[1]]
+
+        @cache
+        def factors(key: Key) -> Factors | None:
+            known = seen.get(key)
+            return known.factors(rows, columns, old[key]) if known else Factors.stored(old[key])
+
+        total = _compiled_sum(parts, factors)
+        if total is not None:
+            total.write_between(slice(0, len(out)), slice(0, out.shape[1]), out)
+            return
         moved = {key: pairs.moved(rows, columns, old[key]) for key, pairs in seen.items()}
         out[:] = 0.0
-        for _, part, weights in (self._parts[place] for place in places):
+        for part, weights in parts:
             out += part.sum_of(weights, old | moved)
+
+
+def _compiled_sum(
+    parts: list[tuple[KernelSet, FloatArray]], factors: Callable[[Key], Factors | None]
+) -> SumOfKernels | None:
+    """Return the sum of parts of a kernel for compiled loops; None if there are none for it."""
+    loops, groups = compiled_loops(), list[tuple[Steps, list[Factors]]]()
+    if loops is None:
+        return None
+    for part, weights in parts:
+        for keys in part.groups:
+            steps, own = part.sum_steps(keys, weights), [factors(key) for key in keys]
+            known = [each for each in own if each is not None]
+            if steps is None or len(known) < len(own):
+                return None
+            groups.append((steps, known))
+    return SumOfKernels(loops, groups)
 
 
 def _part(terms: list[Term]) -> tuple[KernelSet, FloatArray]:

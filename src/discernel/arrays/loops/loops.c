@@ -3,7 +3,7 @@
    What is computed of pairwise matrices is a program: a list of steps, each an operation on one
    number, `value`. A step is done for a row of a tile at a time, by one vectorized loop over
    numbers that stay in the cache. Products of matrices are those of the BLAS of SciPy, whose
-   functions are passed in. `compiled.py` says what the parameters are. */
+   functions are passed in. `__init__.py` says what the parameters are. */
 
 #include <math.h>
 #include <stddef.h>
