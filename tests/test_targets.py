@@ -111,6 +111,22 @@ def test_rounding_errors_of_keys_change_neither_groups_nor_folds(seed):
     np.testing.assert_array_equal(*folds)
 
 
+@pytest.mark.parametrize("sizes", [(40, 60), (20, 30, 50)])
+def test_names_of_classes_change_neither_scores_nor_groups_nor_folds(sizes):
+    """Other names rotate the scores of a model; those of the target stay, up to their signs."""
+    rng, n = np.random.default_rng(0), len(sizes)
+    y, keys = np.repeat(np.arange(n), sizes), rng.standard_normal((100, n - 1))
+    rotated = keys @ np.linalg.qr(rng.standard_normal((n - 1, n - 1)))[0]
+    new = np.roll(np.arange(n), 1)
+    plain, renamed = ClassTarget.from_labels(y), ClassTarget.from_labels(new[y])
+    np.testing.assert_allclose(abs(renamed.scores), abs(plain.scores), atol=1e-14)
+    groups = renamed.left_out_groups(rotated).codes
+    np.testing.assert_array_equal(groups, plain.left_out_groups(keys).codes)
+    np.testing.assert_array_equal(deal_folds(rotated, new[y], 5), deal_folds(keys, y, 5))
+    drawn = [each.draw(0.3, np.random.RandomState(0)) for each in (plain, renamed)]
+    np.testing.assert_array_equal(*drawn)
+
+
 def test_left_out_groups_have_a_share_of_every_class():
     rng = np.random.default_rng(0)
     y, keys = np.repeat(["a", "b", "c"], [60, 35, 21]), rng.standard_normal((116, 2))

@@ -250,9 +250,10 @@ class ClassTarget(Target):
         if self.groups is not None:
             n_drawn = _count(share, self.n_samples)
             return np.sort(self.shuffled(n_drawn, rng)[:n_drawn])
+        order = by_appearance(self.codes)  # so that the names of the classes do not matter
         chosen = [
-            rng.permutation(np.flatnonzero(self.codes == code))[: max(2, round(share * count))]
-            for code, count in enumerate(self.counts)
+            rng.permutation(np.flatnonzero(order == code))[: max(2, round(share * count))]
+            for code, count in enumerate(np.bincount(order))
         ]
         return np.sort(np.concatenate(chosen))
 
@@ -274,10 +275,9 @@ class ClassTarget(Target):
         n_groups = self.n_left_out_groups
         if self.groups is not None or n_groups is None:
             return self.groups
-        groups, keys = np.empty(self.n_samples, dtype=np.intp), round_keys(keys)
+        groups, order = np.empty(self.n_samples, dtype=np.intp), _order(keys, self.codes)
         for code in range(self.n_classes):
-            rows = np.flatnonzero(self.codes == code)
-            rows = np.random.RandomState(0).permutation(rows[np.lexsort(keys[rows].T[::-1])])
+            rows = np.random.RandomState(0).permutation(order[self.codes[order] == code])
             groups[rows] = np.arange(len(rows)) % n_groups
         return Groups(groups)
 
@@ -350,9 +350,14 @@ class ClassTarget(Target):
 
     @cached_property
     def _basis(self) -> FloatArray:
-        """Orthonormal columns that are orthogonal to √share."""
-        null = np.sqrt(self.shares)[:, None]
-        basis = np.linalg.qr(np.hstack([null, np.eye(self.n_classes)]))[0][:, 1:]
+        """Orthonormal columns that are orthogonal to √share, made in the order of the shares.
+
+        Scores are then the same for other names of the classes, unless their shares are equal.
+        """
+        order = np.argsort(self.shares, kind="stable")
+        null = np.sqrt(self.shares[order])[:, None]
+        basis = np.empty((self.n_classes, self.n_classes - 1))
+        basis[order] = np.linalg.qr(np.hstack([null, np.eye(self.n_classes)]))[0][:, 1:]
         # The sign must not depend on LAPACK: the last class has the larger score.
         return np.asarray(basis * np.where(basis[-1] < 0, -1.0, 1.0))
 
@@ -573,13 +578,12 @@ def deal_folds(
 ) -> NDArray[np.intp]:
     """Return the fold of each row, from 0, for random stratified folds of rows or groups.
 
-    Folds do not depend on the order of the rows. Another order of the classes, such as that of
-    other names, gives other folds.
+    Folds depend neither on the order of the rows nor on the names of the classes.
 
     Parameters
     ----------
     keys : ndarray of shape (n_rows, n_columns)
-        Numbers that distinguish the rows; rows are sorted by them before shuffling.
+        Scores of the rows, which are sorted by them before shuffling; see `_order`.
     codes : ndarray of int of shape (n_rows,)
         The class of each row.
     n_folds : int
@@ -587,13 +591,25 @@ def deal_folds(
     groups : Groups, optional
         Groups of rows; each is in one fold.
     """
-    last = [] if groups is None else [groups.codes]  # for rows with the same keys
-    order = np.lexsort([*last, *round_keys(keys).T[::-1], codes])
+    order = _order(keys, codes, groups)
     strata = by_appearance(codes[order])
     shuffled = np.argsort(np.random.RandomState(0).permutation(len(order)))
     rows, folds = order[shuffled], np.empty(len(order), dtype=np.intp)
     folds[rows] = deal(strata[shuffled], n_folds, None if groups is None else groups.subset(rows))
     return folds
+
+
+def _order(keys: FloatArray, codes: NDArray[np.intp], groups: Groups | None = None) -> Any:
+    """Return the rows, sorted by the distance of their scores from the mean of their class.
+
+    Other names of the classes rotate the scores, which changes no distance.
+    """
+    counts = np.maximum(np.bincount(codes), 1)
+    means = np.stack([np.bincount(codes, key) / counts for key in keys.T], axis=1)
+    distances = ((keys - means[codes]) ** 2).sum(axis=1)
+    last = [] if groups is None else [groups.codes]  # for rows with the same scores
+    ties = [*last, *round_keys(keys).T[::-1], codes, counts[codes]]
+    return np.lexsort([*ties, *round_keys(distances[:, None]).T])
 
 
 def deal(strata: NDArray[np.intp], n_folds: int, groups: Groups | None = None) -> NDArray[np.intp]:

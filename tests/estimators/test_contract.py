@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.compose import make_column_selector
-from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.datasets import load_breast_cancer, load_wine, make_classification
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -155,15 +155,20 @@ def test_sample_order_does_not_matter(wine, criterion, tolerance):
     np.testing.assert_allclose(other.predict_proba(X), plain.predict_proba(X), atol=tolerance)
 
 
-def test_renaming_labels_renames_predictions_only(wine):
-    X, y = wine
-    X = scale(X)
-    new = {"red": 7, "rose": -1, "white": 3}
-    plain = MultipleKernelDiscriminant(regularization=0.01).fit(X[::2], y[::2])
-    renamed = MultipleKernelDiscriminant(regularization=0.01)
-    renamed.fit(X[::2], np.array([new[label] for label in y[::2]]))
-    expected = [new[label] for label in plain.predict(X)]
-    np.testing.assert_array_equal(renamed.predict(X), expected)
+@pytest.mark.parametrize("options", [{}, {"kernels": rbf_ladder(3)}, {"criterion": "rkda"}])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_renaming_labels_renames_predictions_only(options, n_classes):
+    """Folds and groups are dealt by distances that other names of the classes do not change."""
+    X, y = make_classification(
+        300, 6, n_informative=4, n_classes=n_classes, flip_y=0.2, random_state=0
+    )
+    assert len(set(np.bincount(y))) == n_classes
+    new = np.roll(np.arange(n_classes), 1)
+    plain = MultipleKernelDiscriminant(**options).fit(X, y)
+    renamed = MultipleKernelDiscriminant(**options).fit(X, new[y])
+    expected = plain.predict_proba(X)
+    np.testing.assert_allclose(renamed.predict_proba(X)[:, new], expected, atol=1e-8)
+    assert renamed.expected_.accuracy == pytest.approx(plain.expected_.accuracy, abs=1e-12)
 
 
 def test_pipeline_grid_search_and_clone(wine):
