@@ -33,7 +33,7 @@ from discernel.show.facts import ModelFacts, Origin, versions_here
 __all__ = ["SavedModel", "load", "read_model", "save", "trusted_types", "write_model"]
 
 #: The version of the file format, incremented with each incompatible change.
-_FORMAT = 10
+_FORMAT = 11
 #: The first version of skops that builds only trusted types.
 _SKOPS = (0, 12)
 #: Estimators and the parts of their models, by module. Building them from a file runs no code of
@@ -61,7 +61,7 @@ _PARTS = {
     "kernels.weighted": "WeightedKernels",
     "learn.chunks": "Streamed",
     "learn.low_rank": "LowRankLoss",
-    "model.importances": "Importances LaterImportances",
+    "model.importances": "Importances",
     "model.model": "Facts KeptRows Model",
     "papers.akfd.estimator": "AKFDClassifier AKFDFacts AKFDHead",
     "papers.akfd.solver": "Alternation",

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -478,9 +479,8 @@ def _importances(model: Model, fit: StreamedFit, truth: NDArray[Any]) -> Importa
     n_columns = fit.truth.shape[1] if fit.without else 1
     chosen = importance_rows(counted, fit.state.features.rank * n_columns, reader)
     assert model.kernel is not None
-    rows, own, left_out = X[fit.rows[chosen]], truth[chosen], fit.left_out(chosen)
-    shares = column_importances(model.kernel, reader, model.head, rows, fit.coef, left_out, own)
-    return Importances(shares)
+    known = X[fit.rows[chosen]], fit.coef, fit.left_out(chosen), truth[chosen]
+    return Importances(partial(column_importances, model.kernel, reader, model.head, *known))
 
 
 def as_table(X: Any) -> Any:

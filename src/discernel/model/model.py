@@ -58,7 +58,7 @@ class Facts:
         The learned column scales; None if none were learned.
     low_rank_loss : LowRankLoss or None
         The loss of a low-rank approximation; None for other banks.
-    importances : Importances, LaterImportances or None
+    importances : Importances or None
         The column importances; None for rows without columns.
     streamed : Streamed or None
         Sizes of a fit to rows in chunks; None for rows in memory.

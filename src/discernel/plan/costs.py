@@ -54,9 +54,9 @@ _PROGRAM, _PROGRAM_POWER = 6e9, 1.5
 _PYTHON = 0.06
 #: Seconds of a fit on a device that do not depend on its speed, and those of a selection.
 _DELAY, _DELAY_OF_CHOICE = 0.3, 0.7
-#: Rows up to which an exact fit defers importances; the rows and matrix entries that importances
-#: use at most; and the time of an entry relative to a kernel entry.
-_DEFERRED, _IMPORTANCE_ROWS, _IMPORTANCE_ENTRIES, _IMPORTANCE = 5000, 500, 2**22, 0.65
+#: Rows up to which an exact fit leaves out no rows for importances; above, the rows that it leaves
+#: out at most, and the coefficients without them.
+_REFITTED, _LEFT_OUT, _INFLUENCE = 5000, 500, 2**22
 #: Factors of the time of a fit that learns again without each fold, up to 600 and 2,000 rows, for
 #: the default and for given kernels; then the factors for more rows. Those of the default, which
 #: fits kernel logistic regressions too, were measured as 1.3, 1.2, 1.6 to 1.7 and 1.1 to 2.5 at
@@ -330,10 +330,10 @@ def _count_work(problem: Problem, kind: str, rank: int) -> tuple[float, float, f
         return entries, 0.0, n, multiplied, 16.0 * n * rank_of_preconditioner
     # Learning takes two or three factorizations, and some passes of n_samples²/2 entries each. The
     # discriminant takes one of each, and about another factorization for the diagonal of the
-    # inverse. Importances, if they are not deferred, take products with the inverse.
+    # inverse. Importances of many rows take products with the inverse.
     stored = len(problem.kernels) if kind == "dense" else 0
-    exchanged = min(_IMPORTANCE_ROWS * n, _IMPORTANCE_ENTRIES) if n > _DEFERRED else 0.0
-    entries = _passes(problem, kind) * n * n / 2.0 + _IMPORTANCE * exchanged * problem.n_columns
+    influence = min(_LEFT_OUT * n, _INFLUENCE) if n > _REFITTED else 0.0
+    entries = _passes(problem, kind) * n * n / 2.0
     factored = n**3 / 3.0 * (2.0 + 3.0 * p)
-    multiplied = _PROGRAM * (n / 1000.0) ** _PROGRAM_POWER * p + 2.0 * n * exchanged
+    multiplied = _PROGRAM * (n / 1000.0) ** _PROGRAM_POWER * p + 2.0 * n * influence
     return entries, factored, n, multiplied, exact_bytes(n, stored)
