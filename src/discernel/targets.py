@@ -602,7 +602,9 @@ def deal_folds(
     return folds
 
 
-def _order(keys: FloatArray, codes: NDArray[np.intp], groups: Groups | None = None) -> Any:
+def _order(
+    keys: FloatArray, codes: NDArray[np.intp], groups: Groups | None = None
+) -> NDArray[np.intp]:
     """Return the rows, sorted by the distance of their scores from the mean of their class.
 
     Other names of the classes rotate the scores, which changes no distance.
