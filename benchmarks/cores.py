@@ -41,7 +41,7 @@ from typing import Any
 
 import numpy as np
 from bench import work as bench
-from common import write_record
+from common import RECORDS, write_record
 from sklearn.metrics.pairwise import rbf_kernel
 
 from discernel import MultipleKernelDiscriminant
@@ -57,6 +57,9 @@ FITS = "rkda given", "default", "rkda path"
 BANKS = "rkda tiled", "rkda iterative"
 LOOPS = "compiled", "numpy"
 COLUMNS = "gram", "cholesky", "pass double", "pass single", *FITS
+#: What is drawn, and the colours of its lines.
+DRAWN = {"rkda given": "rkda, λ given", "default": "default", "cholesky": "one Cholesky"}
+COLORS = "#2f6f9f", "#b5382a", "#7a7a8c"
 #: Growth of the cost with rows and threads, and its factor without compiled loops, by which
 #: combinations are ordered.
 ROW_POWER, THREAD_POWER, INTERPRETED = 2.6, 0.7, 1.5
@@ -364,6 +367,40 @@ def table(results: list[dict[str, Any]]) -> str:
     return "\n".join([*lines, "Seconds, and in parentheses the threads that were busy."])
 
 
+def draw(results: list[dict[str, Any]], target: Path) -> None:
+    """Draw time against threads, a panel for each number of rows; dashed by NumPy alone."""
+    import matplotlib.pyplot as plt
+
+    sizes = sorted({one["rows"] for one in results})
+    figure, panels = plt.subplots(
+        1, len(sizes), figsize=(3.6 * len(sizes) + 1.2, 3.9), layout="constrained", squeeze=False
+    )
+    for axes, rows in zip(panels[0], sizes, strict=True):
+        for (case, name), color in zip(DRAWN.items(), COLORS, strict=True):
+            for compiled, style in ((True, "o-"), (False, "s--")):
+                found = {
+                    one["threads"]: one[case]["wall"]
+                    for one in results
+                    if (one["rows"], one["compiled"]) == (rows, compiled) and case in one
+                }
+                if not found or (case == "cholesky" and not compiled):
+                    continue
+                places = sorted(found)
+                label = f"{name}{'' if compiled or case == 'cholesky' else ', NumPy alone'}"
+                seconds = [found[place] for place in places]
+                axes.loglog(places, seconds, style, color=color, label=label)
+        ticks = sorted({one["threads"] for one in results})
+        axes.set(xlabel="threads", title=f"{rows:,} rows", xticks=ticks)
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.minorticks_off()
+        axes.grid(alpha=0.3)
+        axes.spines[["top", "right"]].set_visible(False)
+    panels[0, 0].set_ylabel("seconds")
+    figure.legend(*panels[0, -1].get_legend_handles_labels(), loc="outside right", frameon=False)
+    figure.savefig(target, dpi=150)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", type=int, nargs="+", default=list(ROWS))
@@ -375,7 +412,12 @@ def main() -> None:
         parser.add_argument(f"--{name}", action="store_true")
     parser.add_argument("--record", action="store_true", help="write the record")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--draw", action="store_true", help="only the figure of the record")
     options = parser.parse_args()
+    if options.draw:
+        known = json.loads((RECORDS / "cores.json").read_text())
+        draw(known["results"], RECORDS.parent.parent / "docs" / "images" / "cores.png")
+        return
     if options.child:
         work = next((HOW[name] for name in HOW if getattr(options, name)), timed)
         for found in measure(options.rows[0], options.cases, work):
