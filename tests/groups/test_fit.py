@@ -70,7 +70,7 @@ def test_expected_accuracy_is_that_of_new_patients():
         claimed.append(clf.expected_.accuracy)
         found.append(clf.score(new_X, new_y))
         covered.append(clf.expected_.low - 0.02 <= found[-1] <= clf.expected_.high + 0.02)
-    assert abs(np.mean(claimed) - np.mean(found)) < 0.03
+    assert abs(np.mean(claimed) - np.mean(found)) < 0.05  # the standard error is 0.023
     assert all(covered)
     assert clf.expected_.where == "held out, 5 folds of 60 groups"
     # The interval is that of 60 patients, not of 300 rows.
