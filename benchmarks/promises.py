@@ -262,22 +262,23 @@ def measure_weights(seed: int, way: str, **_: Any) -> Row:
     X = rng.normal(size=(300, 5)) + np.outer(y, [1.5, 1.5, 0.0, 0.0, 0.0])
     fresh = rng.normal(size=(FRESH_ROWS, 5))
 
-    def fit(weight: float) -> tuple[np.ndarray, str, float]:
+    def fit(weight: float) -> tuple[np.ndarray, Any, float]:
         if way == "class_weight":
             clf = MultipleKernelDiscriminant(class_weight={1: weight}).fit(X, y)
         else:
             clf = MultipleKernelDiscriminant().fit(X, y, sample_weight=np.where(y == 1, weight, 1))
         learned = clf.learned_kernel_
-        name = learned.considered[0].name if learned.considered else ""
-        return np.asarray(clf.predict_proba(fresh)), name, float(learned.regularization)
+        first = learned.considered[0]
+        chosen = first.name, *first.kernel_options
+        return np.asarray(clf.predict_proba(fresh)), chosen, float(learned.regularization)
 
-    (plain, name, lam), (nearly, *_), (more, other, other_lam) = (
+    (plain, chosen, lam), (nearly, *_), (more, other, other_lam) = (
         fit(weight) for weight in (20.0, 20.0 * (1.0 + 1e-9), 20.5)
     )
     return {
         "same_weight": float(np.abs(plain - nearly).max()),
         "half_more": float(np.abs(plain - more).max()),
-        "same_choice": bool(name == other and abs(np.log(lam / other_lam)) < 1e-3),
+        "same_choice": bool(chosen == other and abs(np.log(lam / other_lam)) < 1e-3),
     }
 
 

@@ -147,6 +147,17 @@ def test_held_out_probabilities_are_of_weights_of_other_folds():
     np.testing.assert_allclose(mixture.held_out[folds == 0], expected)
 
 
+def test_whether_a_fold_has_logits_is_told_by_the_other_folds():
+    """By all rows, labels of the fold would have a say: of noise, only the lucky ones had them."""
+    found, logits, _ = mixed()
+    nothing = replace(found, means=np.zeros_like(found.means))
+    held_out = mix_links(found, None, logits).held_out
+    np.testing.assert_array_equal(mix_links(nothing, None, logits).held_out, held_out)
+    turned = replace(found, training_scores=-found.training_scores)  # no folds find anything
+    target = found.training
+    assert log_loss(mix_links(turned, None, logits).held_out, target) == pytest.approx(np.log(3))
+
+
 def test_folds_in_threads_are_those_in_turn(monkeypatch):
     found, logits, _ = mixed()
     expected = mix_links(found, None, logits)

@@ -145,7 +145,7 @@ def test_intervals_are_those_of_the_influence_of_rows():
         influence[row] = np.log((1.0 - r2_then) / (1.0 - r2)), np.log(rmse_then / rmse)
     spread = np.sqrt(weights / total @ (influence / step) ** 2 / n)
     quantile = student.ppf(0.975, n - 1.0)
-    factor = np.exp(1.1 * quantile * spread[0])
+    factor = np.exp(np.hypot(1.1 * quantile * spread[0], 5.0 / n))
     assert 1.0 - told.r2_low == pytest.approx((1.0 - r2) * factor, rel=1e-4)
     assert 1.0 - told.r2_high == pytest.approx((1.0 - r2) / factor, rel=1e-4)
     # Hall's transformation of the studentized mean squared error.
@@ -184,6 +184,19 @@ def test_a_row_with_all_the_weight_has_a_wide_but_finite_interval():
     told = found.expectation
     assert all(np.isfinite(one) for one in vars(told).values() if isinstance(one, float))
     assert told.r2_high - told.r2_low > 1e3
+
+
+@pytest.mark.parametrize("n", [30, 100])
+def test_intervals_of_noise_contain_what_is_found(n):
+    """Influences of rows vanish where predictions are near the mean; half of the sets were held."""
+    inside = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X, y, new, truth = (rng.standard_normal(s) for s in ((n, 5), n, (1000, 5), 1000))
+        reg = MultipleKernelRidge().fit(X, y)
+        told, share = reg.expected_, 1.0 - np.mean((truth - reg.predict(new)) ** 2) / truth.var()
+        inside.append(told.r2_low <= share <= told.r2_high)
+    assert np.mean(inside) >= 0.88
 
 
 def test_intervals_contain_what_is_found():

@@ -18,6 +18,10 @@ from discernel.discriminant.conformal import conformal_quantile
 #: independent rows. Over 113 fits to nine data sets, 1.1 for errors contained 92 % of those that
 #: were found, and 1.3 96 %.
 _WIDER, _WIDER_ERRORS = 1.1, 1.25
+#: Over n rows, what the margin of log ρ has besides: see `NumberExpectation`. Over 80 data sets
+#: each, of 30 to 100 rows of noise and of R² = 0.04, intervals contained R² in 35 to 80 % without,
+#: and with 5 in 93 to 96 %; those of 200 rows of R² = 0.6 were the same.
+_PAIRS = 5.0
 #: The largest logarithm of the factor to the end of an interval, where hardly a row counts.
 _MOST_LOG = 20.0
 #: The transformation of less skewed means is a shift.
@@ -55,11 +59,14 @@ class NumberExpectation:
     number n of rows and Student's t. They are wider by a tenth for R² and by a quarter for the
     error: held-out rows share most of the rows that they are predicted from.
 
-    The interval of R² is that of log ρ. Squared errors are skewed, e² more than the ratio ρ: if the
-    few largest errors happen to be missing, both the mean and its standard error are too small, and
-    a symmetric interval misses a larger error. The interval of the mean squared error therefore
-    inverts the transformation of [Hall92]_, g(T) = T + γT²/(3√n) + γ²T³/(27n) + γ/(6√n), of the
-    studentized mean T with the skewness γ of the influences, which is nearly symmetric.
+    The interval of R² is that of log ρ. Influences vanish where predictions are near the mean; what
+    is left there is what labels of rows do to the predictions of each other, of the order of 1/n.
+    The margin of log ρ is the root of the sum of the squares of both. Squared errors are skewed, e²
+    more than the ratio ρ: if the few largest errors happen to be missing, both the mean and its
+    standard error are too small, and a symmetric interval misses a larger error. The interval of
+    the mean squared error therefore inverts the transformation of [Hall92]_,
+    g(T) = T + γT²/(3√n) + γ²T³/(27n) + γ/(6√n), of the studentized mean T with the skewness γ of
+    the influences, which is nearly symmetric.
     docs/measured.md says how often the intervals hold.
 
     References
@@ -119,16 +126,20 @@ class _Deviation(NamedTuple):
         The skewness of the mean, γ/√n for n rows of skewness γ.
     quantile : float
         Half of the width of the interval of 95 %, in standard errors.
+    n : float
+        The effective number of rows or groups.
     """
 
     error: float
     skewness: float
     quantile: float
+    n: float
 
     @property
     def margin(self) -> float:
         """The factor from the mean to the ends of the interval of its logarithm."""
-        return float(np.exp(min(self.quantile * self.error, _MOST_LOG)))
+        margin = float(np.hypot(self.quantile * self.error, _PAIRS / self.n))
+        return float(np.exp(min(margin, _MOST_LOG)))
 
     @property
     def skewed_ends(self) -> FloatArray:
@@ -196,7 +207,8 @@ class HeldOutNumbers:
             variance, third = sums @ sums, sums**2 @ sums
         error = float(np.sqrt(variance))
         skewness = float(third) / error**3 if error**3 > 0 else 0.0
-        return _Deviation(error, skewness, wider * float(student.ppf(0.975, max(n - 1.0, 1.0))))
+        quantile = wider * float(student.ppf(0.975, max(n - 1.0, 1.0)))
+        return _Deviation(error, skewness, quantile, n)
 
     @property
     def scales(self) -> FloatArray:
