@@ -127,6 +127,15 @@ def test_names_of_classes_change_neither_scores_nor_groups_nor_folds(sizes):
     np.testing.assert_array_equal(*drawn)
 
 
+def test_near_rows_of_two_classes_are_in_one_group_by_chance_only():
+    """On noise, the fits without such a group would see near rows of the same class only."""
+    rng = np.random.default_rng(0)
+    keys, y = rng.standard_normal((200, 1)) * 0.1, np.arange(200) % 2
+    keys[1::2] = -keys[::2]  # the fit of a row pulls that of its neighbour as far from its class
+    codes = ClassTarget.from_labels(y).left_out_groups(keys + np.where(y, 1, -1)[:, None]).codes
+    assert np.mean(codes[::2] == codes[1::2]) < 0.15
+
+
 def test_left_out_groups_have_a_share_of_every_class():
     rng = np.random.default_rng(0)
     y, keys = np.repeat(["a", "b", "c"], [60, 35, 21]), rng.standard_normal((116, 2))

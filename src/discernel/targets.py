@@ -275,9 +275,12 @@ class ClassTarget(Target):
         n_groups = self.n_left_out_groups
         if self.groups is not None or n_groups is None:
             return self.groups
-        groups, order = np.empty(self.n_samples, dtype=np.intp), _order(keys, self.codes)
+        # Shuffled together: two near rows of two classes have the same distance from their means,
+        # and would be in one group if every class was shuffled in the same way.
+        order = np.random.RandomState(0).permutation(_order(keys, self.codes))
+        groups = np.empty(self.n_samples, dtype=np.intp)
         for code in range(self.n_classes):
-            rows = np.random.RandomState(0).permutation(order[self.codes[order] == code])
+            rows = order[self.codes[order] == code]
             groups[rows] = np.arange(len(rows)) % n_groups
         return Groups(groups)
 
