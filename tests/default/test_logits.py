@@ -22,19 +22,20 @@ KERNEL = "kernel logistic"
 
 
 def search(codes, n_folds=3, width=4.0):
-    """Return the search of wine's rows in folds, their bank, and the folds."""
+    """Return the search of wine's rows in folds, their kernel, and the folds."""
     X = scale(load_wine().data)
-    bank, folds = DenseBank(RBF(width=width)(X)[None]), np.arange(len(X)) % n_folds
+    kernel = DenseBank(RBF(width=width)(X)[None]).combined(np.ones(1))
+    folds = np.arange(len(X)) % n_folds
     made = LogitSearch(ClassTarget(np.arange(3), codes), 1e-3)
     for fold in range(n_folds):
-        made.add(bank, np.ones(1), np.flatnonzero(folds == fold))
-    return made, bank, folds
+        made.add(kernel, np.flatnonzero(folds == fold))
+    return made, kernel, folds
 
 
 def test_held_out_logits_are_those_of_the_other_folds():
     codes = load_wine().target
-    made, bank, folds = search(codes)
-    held_out, kernel = made.fit(bank, np.ones(1)).held_out, bank.combined(np.ones(1))
+    made, kernel, folds = search(codes)
+    held_out = made.fit(kernel).held_out
     for fold in range(3):
         outside, inside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
         square = kernel[np.ix_(outside, outside)]
@@ -53,21 +54,21 @@ def test_logits_of_a_fold_do_not_know_its_labels(monkeypatch):
     other = np.where(inside, (codes + 1) % 3, codes)
     found = []
     for labels in (codes, other):
-        made, bank, _ = search(labels)
-        found.append(made.fit(bank, np.ones(1)).held_out)
+        made, kernel, _ = search(labels)
+        found.append(made.fit(kernel).held_out)
     np.testing.assert_array_equal(found[0][inside], found[1][inside])
     assert np.abs(found[0][~inside] - found[1][~inside]).max() > 0.1
 
 
 def test_lambda_of_a_fold_is_the_best_of_the_other_folds():
     codes = load_wine().target
-    made, bank, folds = search(codes)
+    made, kernel, folds = search(codes)
     own, inside = np.eye(3)[codes], folds == 0
     first, second, *_ = made._logits.values()
     # The first is better for all rows together, the second for those of the other folds.
     first[:] = np.where(inside[:, None], 50.0, 2.0) * own
     second[:] = np.where(inside[:, None], -50.0, 50.0) * own
-    held_out = made.fit(bank, np.ones(1)).held_out
+    held_out = made.fit(kernel).held_out
     np.testing.assert_array_equal(held_out[inside], (second[:, 1:] - second[:, :1])[inside])
 
 
@@ -134,11 +135,12 @@ def test_it_takes_no_memory_beyond_that_of_the_rest_of_the_fit(monkeypatch):
 
 def test_rows_that_had_no_part_in_the_kernel_are_predicted_in_folds_from_all_others():
     X, codes = scale(load_wine().data), load_wine().target
-    bank, rows = DenseBank(RBF(width=4.0)(X)[None]), np.arange(1, 178, 2)
+    kernel = DenseBank(RBF(width=4.0)(X)[None]).combined(np.ones(1))
+    rows = np.arange(1, 178, 2)
     made, fitted = LogitSearch(ClassTarget(np.arange(3), codes), 1e-3), np.eye(3)[codes]
-    predict_independent(made, bank, np.ones(1), fitted, rows)
+    predict_independent(made, kernel, fitted, rows)
     np.testing.assert_array_equal(np.sort(np.concatenate(made._folds)), rows)
-    held_out, kernel = made.held_out(), bank.combined(np.ones(1))
+    held_out = made.held_out()
     assert not held_out[::2].any()
     for inside in made._folds:
         outside = np.setdiff1d(np.arange(178), inside)
@@ -151,9 +153,9 @@ def test_rows_that_had_no_part_in_the_kernel_are_predicted_in_folds_from_all_oth
 
 
 def test_a_regression_that_does_not_converge_is_left_out_with_a_warning(monkeypatch):
-    made, bank, _ = search(load_wine().target)
+    made, kernel, _ = search(load_wine().target)
     for coef in made._coef.values():
         coef[:] = 1e7  # a start that is worse than none
     monkeypatch.setattr("discernel.programs.logistic._MOST_STEPS", 0)
     with pytest.warns(ConvergenceWarning, match="did not converge, and is no part of the model"):
-        assert made.fit(bank, np.ones(1)) is None
+        assert made.fit(kernel) is None

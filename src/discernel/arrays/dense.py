@@ -154,13 +154,14 @@ class Cholesky:
         return float(np.diagonal(self._lower).min()) ** 2
 
     def inverse(self) -> FloatArray:
-        """Return the inverse, symmetric, in the memory of the factor, which is lost.
+        """Return the inverse, symmetric, mostly in the memory of the factor, which is lost.
 
         About the price of two factorisations.
         """
         check_deadline(2.0 * _operations(self._lower))
-        overwrite("lauum" if self._is_inverse else "potri", self._lower)  # lauum: L⁻ᵀL⁻¹
-        return _mirror(self._lower)
+        inverse = self._lower if self._is_inverse else _triangular_inverse(self._lower)
+        overwrite("lauum", inverse)  # L⁻ᵀL⁻¹
+        return _mirror(inverse)
 
     @property
     def log_determinant(self) -> float:

@@ -9,7 +9,6 @@ import numpy as np
 from scipy.special import log_softmax
 
 from discernel.arrays import FloatArray
-from discernel.bank import Bank
 from discernel.default.sample import Positions
 from discernel.discriminant import KernelLogistic
 from discernel.discriminant.links import LEAST_LOG
@@ -78,23 +77,19 @@ class LogitSearch:
         self._coef: dict[float, FloatArray] = {}  # summed over the folds
         self._folds: list[Positions] = []
 
-    def add(self, bank: Bank, weights: FloatArray, inside: Positions) -> None:
+    def add(self, kernel: FloatArray, inside: Positions) -> None:
         """Predict the rows of a fold from all others.
 
         Parameters
         ----------
-        bank : Bank
-            The kernels on all rows, learned without the fold.
-        weights : ndarray of shape (n_kernels,)
-            Their weights.
+        kernel : ndarray of shape (n_samples, n_samples)
+            The kernel between all rows, learned without the fold, times √ω on both sides.
         inside : ndarray of int
             The rows of the fold.
         """
         outside = np.setdiff1d(np.arange(self.target.n_samples), inside)
-        kernel = bank.combined(weights)
         square = kernel[np.ix_(outside, outside)]
         cross = kernel[np.ix_(inside, outside)] / self._roots[inside][:, None]
-        del kernel  # its memory is for the factor
         self.add_fold(square, cross, outside, inside)
 
     def add_fold(
@@ -159,18 +154,16 @@ class LogitSearch:
             found[inside] = logits[best][inside]
         return found
 
-    def fit(self, bank: Bank, weights: FloatArray) -> KernelLogistic | None:
+    def fit(self, kernel: FloatArray) -> KernelLogistic | None:
         """Return the regression of all rows; None, with a warning, if it did not converge.
 
         Parameters
         ----------
-        bank : Bank
-            The kernels, learned from all rows.
-        weights : ndarray of shape (n_kernels,)
-            Their weights.
+        kernel : ndarray of shape (n_samples, n_samples)
+            The kernel between all rows, learned from all, times √ω on both sides.
         """
         target, held_out, lam = self.target, self.held_out(), self.regularization
-        problem = _problem(bank.combined(weights), target)
+        problem = _problem(kernel, target)
         rows = np.concatenate(self._folds)
         mean = self._coef[lam] / max(1.0, len(self._folds) - len(rows) / target.n_samples)
         start = problem.start()._replace(coef=mean, mapped=problem.times_kernel(mean))

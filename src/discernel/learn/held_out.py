@@ -44,7 +44,7 @@ class Refit(NamedTuple):
 
 
 def predict_independent(
-    logits: LogitSearch, bank: Bank, weights: FloatArray, fitted: FloatArray, rows: Positions
+    logits: LogitSearch, kernel: FloatArray, fitted: FloatArray, rows: Positions
 ) -> None:
     """Predict rows whose labels had no part in the kernel, in folds, by regressions of the others.
 
@@ -52,10 +52,8 @@ def predict_independent(
     ----------
     logits : LogitSearch
         Predicts the rows.
-    bank : Bank
-        The kernels of the model.
-    weights : ndarray of shape (n_kernels,)
-        Their weights.
+    kernel : ndarray of shape (n_samples, n_samples)
+        The kernel of the model, as in `LogitSearch.add`.
     fitted : ndarray of shape (n_samples, n_targets)
         The predictions of the model, by which rows are told apart.
     rows : ndarray of int
@@ -64,7 +62,7 @@ def predict_independent(
     part = logits.target.part(rows)
     folds = deal_folds(fitted[rows], part.strata, _FOLDS[FEW_ROWS], part.groups)
     for fold in range(int(folds.max()) + 1):
-        logits.add(bank, weights, rows[folds == fold])
+        logits.add(kernel, rows[folds == fold])
 
 
 def cross_fitted_scores(
@@ -111,5 +109,5 @@ def cross_fitted_scores(
                 own *= float(np.linalg.norm(other)) / max(float(np.linalg.norm(own)), _TINY)
             scores[inside] = own
         if logits is not None:
-            logits.add(refits[0].bank, refits[0].weights, inside)
+            logits.add(refits[0].bank.combined(refits[0].weights), inside)
     return scores, folds

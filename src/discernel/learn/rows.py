@@ -134,7 +134,7 @@ class Learning:
             where = f"held out, {n_folds} folds of {len(groups):,} groups"
             if n_folds == 1:
                 where = f"held out, {len(groups.subset(rows)):,} of {len(groups):,} groups"
-        regression = None if search is None else search.fit(self.bank, self.weights)
+        regression = None if search is None else search.fit(self.bank.combined(self.weights))
         return HeldOutScores(rows, scores[rows], where=where, logistic=regression)
 
     def _logit_search(self) -> LogitSearch | None:
@@ -158,9 +158,9 @@ class Learning:
         """Return leave-one-out scores of some rows with their logits, if there are any."""
         if search is None:
             return held_out
-        rows = held_out.counted(self.target)
-        predict_independent(search, self.bank, self.weights, fit.fitted, rows)
-        found = search.fit(self.bank, self.weights)
+        rows, kernel = held_out.counted(self.target), self.bank.combined(self.weights)
+        predict_independent(search, kernel, fit.fitted, rows)
+        found = search.fit(kernel)
         if found is None:
             return held_out
         return replace(held_out, logistic=found._replace(held_out=found.held_out[rows]))

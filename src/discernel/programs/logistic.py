@@ -73,10 +73,6 @@ class _Gradient(NamedTuple):
     rows: FloatArray
     intercept: FloatArray
 
-    def plus(self, other: _Gradient, factor: float) -> _Gradient:
-        """Return the sum with a multiple of another gradient."""
-        return _Gradient(*(a + factor * b for a, b in zip(self, other, strict=True)))
-
 
 @dataclass(frozen=True, eq=False)
 class LogisticProblem:
@@ -200,40 +196,52 @@ class _Point:
         gradient = _Gradient(residuals + regularization * fit.coef, (roots.T @ residuals)[0])
         return cls(problem, regularization, fit, told, value, gradient)
 
-    def hessian(self, step: LogisticFit) -> _Gradient:
-        """Return the change of the gradient along a step, to first order."""
-        roots = self.problem.roots
-        along = self.told * (step.mapped / roots + step.intercept)
+    def hessian(self, step: FloatArray) -> FloatArray:
+        """Return the change of the gradient along a step, to first order.
+
+        Both are stacked: the rows of coefficients, those at the rows and the intercept of a step;
+        the rows and the intercept of a gradient.
+        """
+        roots, n = self.problem.roots, len(self.told)
+        change = np.empty((n + 1, step.shape[1]))
+        along = np.divide(step[n:-1], roots, out=change[:n])
+        along += step[-1]
+        along *= self.told
         along -= self.told * along.sum(axis=1, keepdims=True)
         along *= roots
-        return _Gradient(along + self.regularization * step.coef, (roots.T @ along)[0])
+        np.matmul(roots[:, 0], along, out=change[n])
+        along += self.regularization * step[:n]
+        return change
 
     def newton_step(self, preconditioner: _Preconditioner, fine: float) -> tuple[LogisticFit, int]:
         """Return Newton's step, by conjugate gradients, and the number of these.
 
         Near the optimum, a ``fine`` share of the residual is left.
         """
-        left = _Gradient(-self.gradient.rows, -self.gradient.intercept)
+        n, left = len(self.told), -np.vstack(self.gradient)
         toward = preconditioner.solve(left)
-        size = first = toward.along(left)
-        step = LogisticFit(*map(np.zeros_like, toward))
+        size = first = inner(toward[n:], left)
+        step = np.zeros_like(toward)
         # Rounding errors of a kernel of single precision can make a value near 0 negative.
         share = max(first, 0.0) / max(self.value, _LEAST_VALUE)
-        least = first * np.clip(np.sqrt(share), fine, _ROUGH) ** 2
+        least = first * min(max(share**0.5, fine), _ROUGH) ** 2
         n_inner = 0
         while size > least and n_inner < _MOST_INNER:
             n_inner += 1
             curved = self.hessian(toward)
-            curvature = toward.along(curved)
+            curvature = inner(toward[n:], curved)
             if curvature <= 0.0:
                 break  # rounding errors are larger than what is left to gain
             length = size / curvature
-            step, left = step.plus(toward, length), left.plus(curved, -length)
+            step += length * toward
+            left -= length * curved
             solved = preconditioner.solve(left)
-            before, size = size, solved.along(left)
-            toward = solved.plus(toward, size / before)
+            before, size = size, inner(solved[n:], left)
+            toward *= size / before
+            toward += solved
         # By the kernel itself: those of the preconditioner have gathered rounding errors.
-        return step._replace(mapped=self.problem.times_kernel(step.coef)), n_inner
+        coef = step[:n]
+        return LogisticFit(coef, self.problem.times_kernel(coef), step[-1]), n_inner
 
     def search_line(self, step: LogisticFit, slope: float) -> _Point | None:
         """Return the point after a step that decreases the objective enough; None without one."""
@@ -260,15 +268,16 @@ class _Preconditioner:
     def __init__(self, point: _Point, is_single: bool) -> None:
         problem, self._lam = point.problem, point.regularization
         spread = (1.0 - np.sum(point.told**2, axis=1)) / (problem.n_classes - 1)
-        self._halves = np.sqrt(np.maximum(spread, _LEAST_VARIANCE))[:, None]
+        self._spread = np.maximum(spread, _LEAST_VARIANCE)[:, None]
+        self._halves = np.sqrt(self._spread)
         self._roots = problem.roots[:, 0]
         self._factor = self._factored(problem, is_single)
-        self._ones = self._solve_rows(self._halves**2 * self._roots[:, None])
+        self._ones = self._solve_rows(self._spread * self._roots[:, None])
         self._total = self._lam * float(self._roots @ self._ones[:, 0])
 
     def _factored(self, problem: LogisticProblem, is_single: bool) -> Cholesky:
         """Return the factor of B, of single precision if wanted and λ is not too small."""
-        size = float(self._halves[:, 0] ** 2 @ np.diagonal(problem.kernel))
+        size = float(self._spread[:, 0] @ np.diagonal(problem.kernel))
         if is_single and self._lam > _SINGLE * size:
             with suppress(NumericalError):  # its digits were too few
                 return self._factor_of(problem.single, problem.nugget)
@@ -279,18 +288,22 @@ class _Preconditioner:
         halves = self._halves.astype(kernel.dtype)
         system = kernel * halves
         system *= halves.T
-        system.flat[:: len(system) + 1] += self._lam + nugget * self._halves[:, 0] ** 2
+        system.flat[:: len(system) + 1] += self._lam + nugget * self._spread[:, 0]
         return Cholesky(system)
 
     def _solve_rows(self, right: FloatArray) -> FloatArray:
         return np.asarray(self._halves * self._factor.solve(right / self._halves))
 
-    def solve(self, right: _Gradient) -> LogisticFit:
-        """Return the inverse times a gradient."""
-        coef = self._solve_rows(right.rows)
-        along = self._roots @ (self._lam * coef - right.rows)
-        intercept = (right.intercept + along) / self._total
+    def solve(self, right: FloatArray) -> FloatArray:
+        """Return the inverse times a gradient, both stacked as in `_Point.hessian`."""
+        rows, n = right[:-1], len(right) - 1
+        found = np.empty((2 * n + 1, right.shape[1]))
+        coef, mapped, intercept = found[:n], found[n:-1], found[-1]
+        coef[:] = self._solve_rows(rows)
+        np.subtract(rows, self._lam * coef, out=mapped)
+        intercept[:] = (right[-1] - self._roots @ mapped) / self._total
         coef -= self._ones * intercept
-        mapped = (right.rows - self._lam * coef) / self._halves**2
+        np.subtract(rows, self._lam * coef, out=mapped)
+        mapped /= self._spread
         mapped -= self._roots[:, None] * intercept
-        return LogisticFit(coef, mapped, intercept)
+        return found
