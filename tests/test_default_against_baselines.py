@@ -119,6 +119,24 @@ def test_a_peer_is_clearly_better_only_after_the_correction_of_holm(tmp_path):
     assert peers.clearly_worse(entries, "log_loss") == {}
 
 
+def test_the_default_is_ranked_again_among_the_means_of_the_record(tmp_path, monkeypatch):
+    import default_against_peers as peers
+
+    monkeypatch.setattr(peers, "SPLITS", {"auto": 3, "tabm": 2})
+    results = {("wine", "auto", seed): result(90.0 + seed, 0.1) for seed in range(3)}
+    entry = {
+        "task": "wine",
+        "accuracy": {"auto": 0, "tabm": 91},
+        "log_loss": {"auto": 9, "tabm": 1},
+    }
+    record = {"tasks": [entry], "auto_all_splits": {"wine": {}}}
+    peers.renew(record, kept(tmp_path, results))
+    assert entry["accuracy"] == {"auto": 90.5, "tabm": 91}  # of the two splits that all have
+    assert record["mean_rank"] == {"auto": 2.0, "tabm": 1.0}
+    assert record["mean_rank_log_loss"] == {"auto": 1.0, "tabm": 2.0}
+    assert record["auto_all_splits"]["wine"]["accuracy"] == 91.0
+
+
 def test_results_of_the_record_are_restored_but_for_those_that_run_again(tmp_path):
     record = json.loads((benchmark.RECORDS / "default_against_baselines.json").read_text())
     found = record["results"]
