@@ -208,6 +208,16 @@ def test_sparse_rows_and_rows_of_anything():
     check_adds_up(contributions(clf, words[:4]), clf.decision_function(words[:4]), columns=False)
 
 
+@pytest.mark.parametrize("offset", [1e6, 1e12])
+def test_numbers_far_from_0_are_explained(offset):
+    """Their differences have few digits, to which contributions add up."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 4))
+    y = X[:, 0] + 0.3 * rng.standard_normal(120)
+    plain, far = (contributions(MultipleKernelRidge().fit(X, y + by), X[:2]) for by in (0, offset))
+    np.testing.assert_allclose(far.columns, plain.columns, atol=4 * np.spacing(offset))
+
+
 def test_columns_of_text_beside_numbers():
     X, y = make_table()
     X = X.fillna({"dose": 0.0, "colour": "none"})

@@ -20,8 +20,9 @@ from discernel.model.swaps import typical_rows
 from discernel.rows.reader import RowReader
 from discernel.rows.sources import is_in_chunks
 
-#: Largest relative rounding error of a sum of contributions; more is reported as an error.
-_ROUNDING = 1e-6
+#: Largest rounding error of a sum of contributions, relative to them and in units of the last digit
+#: of the scores; more is reported as an error.
+_ROUNDING, _LAST_DIGITS = 1e-6, 8.0
 
 
 @dataclass(frozen=True)
@@ -133,12 +134,11 @@ def contributions(
     else:
         each -= np.stack([part(references).mean(axis=0) for part in parts], axis=-1)
         baseline = scoring(references).mean(axis=0)
-    rise = scores - baseline
     columns, exact, listed = None, True, explained.column_names if is_table else []
     if listed:
         player = model.reader.given_columns
         columns, exact = column_values(parts, rows, references, player, len(listed))
-        columns = _adjusted_to_total(columns, rise)
+        columns = _adjusted_to_total(columns, scores, baseline)
     if groups is None:
         names = kernel_sources(model.reader.kernels)
         of = kernel_sources([kernel for part in parts for kernel in part.kernels])
@@ -152,7 +152,7 @@ def contributions(
         scores=scores,
         baseline=baseline,
         columns=columns,
-        sources=_adjusted_to_total(sources, rise),
+        sources=_adjusted_to_total(sources, scores, baseline),
         column_names=listed,
         source_names=names,
         classes=scoring.classes,
@@ -196,11 +196,16 @@ def column_values(
     return np.ascontiguousarray(values.transpose(0, 2, 1)), exact
 
 
-def _adjusted_to_total(parts: FloatArray, total: FloatArray) -> FloatArray:
-    """Return parts (last axis) that sum exactly to a total; rounding errors are distributed."""
+def _adjusted_to_total(parts: FloatArray, scores: FloatArray, baseline: FloatArray) -> FloatArray:
+    """Return parts (last axis) that sum exactly to scores above a baseline.
+
+    Rounding errors are distributed, also those of the difference of scores far from 0.
+    """
+    total = scores - baseline
     left, sizes = total - parts.sum(axis=-1), np.abs(parts)
     whole = sizes.sum(axis=-1)
-    if (np.abs(left) > _ROUNDING * (1.0 + whole + np.abs(total))).any():
+    rounded = _LAST_DIGITS * np.spacing(np.abs(scores) + np.abs(baseline))
+    if (np.abs(left) > rounded + _ROUNDING * (1.0 + whole + np.abs(total))).any():
         raise NumericalError(
             f"Contributions must add up to the scores, but differ by {np.abs(left).max():.2g}. "
             "Rounding errors are that large for rows far from the origin or for a tiny λ: scale "
