@@ -45,6 +45,7 @@ from discernel.arrays.pairs import (
     squared_norms,
 )
 from discernel.arrays.rows import (
+    FieldState,
     FloatArray,
     as_dense,
     as_rows,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import Device, FloatArray, is_dense, n_rows
+from discernel.arrays import Device, FieldState, FloatArray, is_dense, n_rows
 from discernel.bank import CombinedFeatures, CombinedKernel, TargetKernels
 from discernel.kernels.evaluate import KernelSet
 from discernel.kernels.terms import PreparedRows
@@ -76,7 +76,7 @@ class Facts:
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class Model(FieldState):
     """The result of a fit, with everything that predictions, explanations and reports need.
 
     Scores of a row x are Σ_j k(x, z_j) coef_j + intercept, with the learned kernel k and the kept
@@ -182,9 +182,6 @@ class Model:
     def for_prediction(self) -> Model:
         """Return the model without the state that only `partial_fit` needs."""
         return replace(self, stream=None)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_few"}
 
 
 @dataclass(frozen=True, eq=False)
