@@ -118,20 +118,6 @@ class Model(FieldState):
     device: Device | None = None
     stream: Any = None
 
-    @classmethod
-    def of_rows(cls, reader: RowReader, names: list[str] | None = None) -> Model:
-        """Return a model without scores, for estimators that predict in another way.
-
-        Parameters
-        ----------
-        reader : RowReader
-            Checks and encodes new rows.
-        names : list of str, optional
-            The names of the kernels.
-        """
-        facts = None if names is None else Facts(None, names, "dense")
-        return cls(reader, None, np.empty((0, 0)), np.empty(0), facts=facts)
-
     def scores(self, X: Any) -> FloatArray:
         """Return the scores of new rows, of shape (n_rows, n_scores).
 
