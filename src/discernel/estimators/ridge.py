@@ -84,9 +84,6 @@ class NumberHead(Head):
         """Return a function that computes the squared error of each row from its scores."""
         return squared_losses(labels)
 
-    def expect(self) -> Mapping[str, Any]:
-        return {} if self.expected is None else vars(self.expected)
-
     def with_spreads(self, model: Model, X: Any) -> tuple[FloatArray, FloatArray]:
         """Return predictions and spreads of new rows, of shape (n_rows, n_targets) both.
 
