@@ -13,6 +13,10 @@ from numpy.typing import NDArray
 from discernel.exceptions import InvalidInputError, needs_extra
 
 FloatArray: TypeAlias = NDArray[np.float64]
+Positions: TypeAlias = NDArray[np.intp]
+
+#: Avoids 0/0, and logarithms of 0.
+ALMOST_ZERO = 1e-300
 
 #: Number of rows that determine an origin or scale, and the seed of random subsets.
 DRAWN_ROWS, _SEED = 64, 0

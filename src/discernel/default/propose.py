@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from discernel.arrays import Device, FloatArray, draw_rows, one_blas_thread
+from discernel.arrays import Device, FloatArray, Positions, draw_rows, one_blas_thread
 from discernel.bank import Bank
 from discernel.default.choose import Selection, choose
 from discernel.default.comparison import FoldComparison, SampleChoice, choose_sample
@@ -18,13 +18,7 @@ from discernel.default.cross_fit import each
 from discernel.default.logits import LogitSearch
 from discernel.default.menu import MENU, Columns, Menu, SourceMenu
 from discernel.default.metric import Metric
-from discernel.default.sample import (
-    MOST_BY_LIKELIHOOD,
-    Positions,
-    Sample,
-    draw_sample,
-    near_typical,
-)
+from discernel.default.sample import MOST_BY_LIKELIHOOD, Sample, draw_sample, near_typical
 from discernel.discriminant import row_losses
 from discernel.kernels import Kernel
 from discernel.kernels.curves import Curves, divided_columns, quantile_curves

@@ -13,10 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discernel.arrays import FloatArray, n_rows
+from discernel.arrays import ALMOST_ZERO, FloatArray, Positions, n_rows
 from discernel.bank import Bank
 from discernel.default import LogitSearch
-from discernel.default.sample import Positions
 from discernel.discriminant import HeldOutScores, left_out_words
 from discernel.learn import learn_part
 from discernel.learn.rows import Learning, bank_of_rows, shift_kernels
@@ -38,8 +37,6 @@ _MOST_TARGETS, _FEW_FOLDS = 100, 3
 #: A search on a part of the rows takes no fewer; with a search on all of 480 rows in each of five
 #: folds, 600 rows took the time of eight fits.
 _FEWEST_SEARCHED = 300
-#: No division by less.
-_TINY = 1e-300
 
 
 class Refit(NamedTuple):
@@ -202,7 +199,7 @@ def cross_fitted_scores(
         else:
             own, *like_model = [fit.left_out_scores(groups)[inside] for fit in fits]
             for other in like_model:
-                own *= float(np.linalg.norm(other)) / max(float(np.linalg.norm(own)), _TINY)
+                own *= float(np.linalg.norm(other)) / max(float(np.linalg.norm(own)), ALMOST_ZERO)
             scores[inside] = own
         if logits is not None:
             logits.add(refits[0].bank, refits[0].weights, inside)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import FloatArray, is_dense, n_rows
+from discernel.arrays import FloatArray, Positions, is_dense, n_rows
 from discernel.bank import (
     Bank,
     BlendBank,
@@ -23,7 +23,6 @@ from discernel.bank import (
 from discernel.default import Proposal, residual_landmarks
 from discernel.default.metric import Metric
 from discernel.default.propose import LAMBDA_LIMITS
-from discernel.default.sample import Positions
 from discernel.exceptions import LeftOutColumnWarning, LowRankWarning, caller_stacklevel
 from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.weighted import WeightedKernels

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from discernel.arrays import FloatArray, is_frame, is_sparse
+from discernel.arrays import FloatArray, Positions, is_frame, is_sparse
 from discernel.arrays.groups import Groups, make_groups
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.columns import AUTO_TAKES_TABLES
-from discernel.learn.labels import ClassTotals, Positions, Totals
+from discernel.learn.labels import ClassTotals, Totals
 from discernel.rows.cells import (
     KINDS,
     LARGEST,
@@ -129,9 +129,7 @@ class SurveyPass:
     @classmethod
     def of(cls, source: Source, **options: Any) -> SurveyPass:
         """Return a pass over a source, with as many sampled rows as the memory limit allows."""
-        first = next((chunk for chunk in source.chunks() if chunk.n_rows), None)
-        if first is None:
-            raise source.no_rows()
+        first = source.first()
         most = int(_MOST_BYTES // max(1, _bytes(first.X) // first.n_rows))
         return cls(most=min(_MOST, max(_LEAST, most)), **options)
 
