@@ -1,6 +1,5 @@
 """What a model says about itself holds on new rows: given kernels, few rows, any λ."""
 
-import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -127,8 +126,7 @@ def test_folds_are_searched_on_no_more_rows_than_the_whole(criterion, monkeypatc
         searched.append(round(share * target.n_samples))
         return draw(bank, target, share, rng)
 
-    for name in ("programs.search", "learn.learn"):
-        monkeypatch.setattr(sys.modules[f"discernel.{name}"], "draw_part", spy)
+    monkeypatch.setattr("discernel.programs.base.draw_part", spy)
     X, y = noise(0, 600, 2)
     MultipleKernelDiscriminant(per_column(2), criterion=criterion).fit(X, y)
     assert searched == [300] * 6

@@ -71,7 +71,7 @@ def test_one_broken_entry_is_named_with_its_place(rows, bad, n_threads):
 
 
 def test_a_broken_entry_beyond_the_checked_rows_is_found(rows, monkeypatch):
-    monkeypatch.setattr(tiled, "_CHECKED_ROWS", 3)
+    monkeypatch.setattr(tiled, "CHECKED_ROWS", 3)
     test_one_broken_entry_is_named_with_its_place(rows, np.nan, 1)
 
 

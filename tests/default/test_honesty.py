@@ -12,7 +12,7 @@ from discernel.default.choose import choose
 from discernel.default.comparison import FoldComparison
 from discernel.default.metric import learn_metric
 from discernel.kernels.columns import column_spreads
-from discernel.learn import rows
+from discernel.learn import held_out, rows
 from discernel.targets import ClassTarget
 from tests.default.tables import few_matter
 
@@ -124,13 +124,14 @@ def test_kernels_without_a_metric_are_made_once(monkeypatch):
     assert proposal.is_whole
     assert proposal.chosen.strength == 0
     assert proposal.kernels_of(proposal.chosen, proposal.fold_metrics[0], X) == proposal.kernels
-    made, make = [], rows._make_bank
+    made, make = [], rows.bank_of_rows
 
     def counted(*given, **options):
         made.append(given)
         return make(*given, **options)
 
-    monkeypatch.setattr(rows, "_make_bank", counted)
+    for module in (rows, held_out):
+        monkeypatch.setattr(module, "bank_of_rows", counted)
     found = MultipleKernelDiscriminant().fit(X, y)
     assert found.learned_kernel_.considered[0].strength == 0
     assert len(made) == 1

@@ -183,7 +183,7 @@ def test_the_search_of_the_model_starts_from_the_regularization_of_the_candidate
             super().__init__(target, regularization, known)
 
     monkeypatch.setattr("discernel.learn.stages.propose_kernels", keep)
-    monkeypatch.setattr("discernel.learn.rows.LogitSearch", Started)
+    monkeypatch.setattr("discernel.learn.held_out.LogitSearch", Started)
     MultipleKernelDiscriminant().fit(*rules(200))
     n_sample, lam = len(made[0].sample.rows), made[0].selection.logit_regularization
     assert n_sample == min(few, 200)

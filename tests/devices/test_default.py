@@ -8,7 +8,7 @@ from discernel.arrays import as_host
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.default import propose_kernels
 from discernel.default.likelihood import MarginalLikelihood, learn_likelihood_metric
-from discernel.default.menu import MENU
+from discernel.default.menu import MENU, matrices_on_device
 from discernel.default.metric import learn_metric
 from discernel.default.ridge import Ridge
 from discernel.default.sample import draw_sample
@@ -46,7 +46,7 @@ def test_a_ridge_is_the_same(sample, device):
     )
     stack = MENU.matrices(rows, n, np.empty((MENU.n_kernels, len(rows), n)))
     here = Ridge(stack, *known)
-    there = Ridge(MENU.matrices_on_device(rows, n, device), *known, device)
+    there = Ridge(matrices_on_device(MENU, rows, n, device), *known, device)
     weights = np.random.default_rng(2).dirichlet(np.ones(MENU.n_kernels))
     both = [(ridge, ridge.combined(weights)) for ridge in (here, there)]
     for lam in (1e-1, 1e-3):

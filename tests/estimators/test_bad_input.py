@@ -202,7 +202,7 @@ def test_numerical_trouble_is_never_a_bare_linalg_error(monkeypatch):
     basis = np.linalg.qr(rng.standard_normal((30, 30)))[0]
     bad = (basis * np.append(np.ones(29), -0.5)) @ basis.T
     y = np.arange(30) % 2
-    monkeypatch.setattr("discernel.bank.grams._CHECKED_ROWS", 3)
+    monkeypatch.setattr("discernel.bank.grams.CHECKED_ROWS", 3)
     monkeypatch.setattr("discernel.bank.grams._INDEFINITE", 0.9)
     with pytest.raises(NumericalError, match=r"broke down.*check the kernels or raise") as error:
         learn_kernel(bad[None], y, regularization=1e-6)

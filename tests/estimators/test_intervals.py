@@ -22,7 +22,7 @@ from discernel.discriminant import HeldOutNumbers
 from discernel.estimators.ridge import NumberHead
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Linear
-from discernel.learn.rows import Learning
+from discernel.learn.held_out import learned_without
 from tests import reference
 
 ONE = {"kernels": [RBF(width=2.0)], "regularization": 0.01}
@@ -68,14 +68,14 @@ def test_nothing_is_learned_again_for_a_given_kernel():
 
 def test_rows_of_a_fold_are_predicted_by_what_the_other_folds_say(monkeypatch):
     """By fits to all other rows, with the weights and λ of the other folds, in units of y."""
-    heard, without = [], Learning.without
+    heard = []
 
-    def listen(self, fold, outside):
-        found = without(self, fold, outside)
+    def listen(learning, fold, outside):
+        found = learned_without(learning, fold, outside)
         heard.append((outside, found[0]))
         return found
 
-    monkeypatch.setattr(Learning, "without", listen)
+    monkeypatch.setattr("discernel.learn.held_out.learned_without", listen)
     X, y = even(50)
     y = 100.0 * y + 1e4
     reg = MultipleKernelRidge([RBF(width=1.0), RBF(width=3.0)], criterion="rkda").fit(X, y)

@@ -149,7 +149,7 @@ def test_a_third_of_many_samples_is_searched(n_samples, n_searched, monkeypatch)
     def search(program, task):
         return SimpleNamespace(try_all=lambda: None, solution=lambda: None)
 
-    monkeypatch.setattr(auto, "draw_part", draw)
+    monkeypatch.setattr("discernel.programs.base.draw_part", draw)
     monkeypatch.setattr(auto, "_Search", search)
     target = ClassTarget.from_labels(np.arange(n_samples) % 2)
     auto.Search().solve(LeaveOneOutProgram(None, target), Task(1e-6))

@@ -15,6 +15,7 @@ from discernel.exceptions import NumericalError
 from discernel.kernels import RBF, rbf_ladder
 from discernel.learn.learn import DEFAULT_REGULARIZATIONS, WeightLearner, learn
 from discernel.learn.request import make_request
+from discernel.programs import base
 from discernel.programs.lambdas import (
     LEAST,
     NEAR_LEAST,
@@ -372,7 +373,6 @@ def test_the_errors_are_those_of_all_samples(blurred):
 
 def test_the_same_samples_give_the_same_kernel_and_others_may_be_drawn(blurred, monkeypatch):
     grams, y = blurred
-    learn = import_module("discernel.learn.learn")
     drawn = []
 
     def draw(bank, target, share, seed):
@@ -380,8 +380,8 @@ def test_the_same_samples_give_the_same_kernel_and_others_may_be_drawn(blurred, 
         drawn.append(part.bank.scales.tolist())
         return part
 
-    original = learn.draw_part
-    monkeypatch.setattr(learn, "draw_part", draw)
+    original = base.draw_part
+    monkeypatch.setattr(base, "draw_part", draw)
     first, again, zero, other = (
         learn_kernel(grams, y, criterion="rkda", random_state=seed) for seed in (None, None, 0, 1)
     )

@@ -45,7 +45,10 @@ from discernel.arrays.pairs import (
     squared_norms,
 )
 from discernel.arrays.rows import (
+    ALMOST_ZERO,
+    FieldState,
     FloatArray,
+    Positions,
     as_dense,
     as_rows,
     convert_rows,

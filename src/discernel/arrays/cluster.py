@@ -17,6 +17,9 @@ SMALLER = (
     "partition_size='32MB') of a dataframe, or give workers more memory or fewer threads."
 )
 
+#: The number of partial results that one task merges.
+FAN_IN = 8
+
 
 @contextmanager
 def connected(address: str) -> Iterator[Any]:

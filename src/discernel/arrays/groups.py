@@ -12,12 +12,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from discernel.arrays.rows import FloatArray
+from discernel.arrays.rows import FloatArray, Positions
 from discernel.exceptions import InvalidInputError
-
-Positions = NDArray[np.intp]
 
 #: A sample of rows has rows of at least this many groups, if there are as many; groups that are
 #: too large for that give a part of their rows.

@@ -16,6 +16,7 @@ from discernel.arrays.loops import DIFFERENCES, DISTANCES, Factors, compiled_loo
 from discernel.arrays.machine import free_threads, in_threads
 from discernel.arrays.rows import (
     DRAWN_ROWS,
+    FieldState,
     FloatArray,
     as_rows,
     draw_rows,
@@ -61,7 +62,7 @@ def squared_distances(X: Any, Z: Any | None = None) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class ShiftedRows:
+class ShiftedRows(FieldState):
     """Dense rows x − o, each followed by 1 and ‖x − o‖²: all that squared distances need of them.
 
     ‖x‖² − 2⟨x, z⟩ + ‖z‖² loses the digits that all rows share, so a typical row o is taken off
@@ -146,9 +147,6 @@ class ShiftedRows:
             column = np.ascontiguousarray(self.values[:, :1])
             return Factors(DIFFERENCES, column, column)
         return Factors(DISTANCES, self._left(), np.ascontiguousarray(self.values))
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "factors"}
 
     def rounding(self) -> FloatArray:
         """Return r with which ‖x − z‖² up to r(x) + r(z) may be the rounding of equal rows."""

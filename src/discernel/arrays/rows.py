@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import Field, fields
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,9 +13,22 @@ from numpy.typing import NDArray
 from discernel.exceptions import InvalidInputError, needs_extra
 
 FloatArray: TypeAlias = NDArray[np.float64]
+Positions: TypeAlias = NDArray[np.intp]
+
+#: Avoids 0/0, and logarithms of 0.
+ALMOST_ZERO = 1e-300
 
 #: Number of rows that determine an origin or scale, and the seed of random subsets.
 DRAWN_ROWS, _SEED = 64, 0
+
+
+class FieldState:
+    """A dataclass whose pickles hold its fields, but no cached values."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {each.name: vars(self)[each.name] for each in fields(self)}
 
 
 def n_rows(X: Any) -> int:

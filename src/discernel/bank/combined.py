@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discernel.arrays import Device, FloatArray, n_rows
+from discernel.arrays import Device, FieldState, FloatArray, n_rows
 from discernel.bank.base import Centering
 from discernel.kernels import Kernel
 from discernel.kernels.device import DeviceSum
@@ -18,7 +18,7 @@ from discernel.kernels.weighted import WeightedKernels
 
 
 @dataclass(frozen=True, eq=False)
-class CombinedKernel:
+class CombinedKernel(FieldState):
     """Σ c_i k_i between new rows and the training rows, centred as on the training set.
 
     Attributes
@@ -76,9 +76,6 @@ class CombinedKernel:
         """The kernel with the training rows on the device, copied once."""
         assert self.device is not None
         return DeviceSum(self.sum, self.rows, self.device)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_on_device"}
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from discernel.arrays import FloatArray
-from discernel.arrays.cluster import active_client, explain_lost_workers, large_graphs
+from discernel.arrays.cluster import FAN_IN, active_client, explain_lost_workers, large_graphs
 from discernel.bank.iterative import IterativeBank
 from discernel.bank.tiled import Threads
 from discernel.bank.tiles import Tile, TilePass
@@ -20,8 +20,6 @@ from discernel.kernels import Kernel
 
 #: Bands of tiles per thread of a worker, for an even load.
 _BANDS = 3
-#: Number of partial sums added by one task.
-_FAN_IN = 8
 #: Number of prepared sets of rows kept on workers: double precision, and single precision for
 #: different sets of kernels.
 _HELD = 4
@@ -69,7 +67,7 @@ class Workers(Threads):
                 for band in range(self._n_bands)
             ]
             while len(found) > 1:
-                groups = [found[i : i + _FAN_IN] for i in range(0, len(found), _FAN_IN)]
+                groups = [found[i : i + FAN_IN] for i in range(0, len(found), FAN_IN)]
                 found = [self._client.submit(_sum_parts, group, pure=False) for group in groups]
             return np.asarray(found[0].result())
 

@@ -134,7 +134,7 @@ _INDEFINITE = 1e-6
 #: Definiteness is checked on at most this many rows. A principal submatrix of a Gram matrix is a
 #: Gram matrix, so a failure on some rows is proof. Other indefinite matrices are found by
 #: `check_no_indefinite` after a factorization has failed.
-_CHECKED_ROWS = 400
+CHECKED_ROWS = 400
 #: Rows and columns of the tiles in the check of symmetry; two tiles fit into the cache.
 _TILE = 128
 
@@ -199,7 +199,7 @@ def check_values(
             )
         if trusted is None or not trusted[index]:
             check_symmetric(gram, name)
-            _check_definite(gram, name, _CHECKED_ROWS)
+            _check_definite(gram, name, CHECKED_ROWS)
 
 
 def check_no_indefinite(stack: FloatArray, names: Sequence[str]) -> None:

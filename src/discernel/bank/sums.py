@@ -12,6 +12,7 @@ import scipy.linalg
 
 from discernel.arrays import (
     Device,
+    FieldState,
     FloatArray,
     as_host,
     memory_limit,
@@ -163,7 +164,7 @@ class FeatureSums:
 
 
 @dataclass(frozen=True, eq=False)
-class SumPass:
+class SumPass(FieldState):
     """Pass over chunks that sums features.
 
     Attributes
@@ -206,9 +207,6 @@ class SumPass:
             write(X[part], found)
             state.add_features(found, weighted[part])
         return state
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: vars(self)[name] for name in self.__dataclass_fields__}
 
     def merge(self, state: FeatureSums, other: FeatureSums) -> FeatureSums:
         state += other

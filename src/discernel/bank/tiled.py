@@ -28,7 +28,7 @@ from discernel.arrays import (
 )
 from discernel.bank.base import Bank
 from discernel.bank.exact import DenseBank, ExactBank
-from discernel.bank.grams import check_grams, gram_stack
+from discernel.bank.grams import CHECKED_ROWS, check_grams, gram_stack
 from discernel.bank.system import System
 from discernel.bank.tiles import Centered, Engine, Found, Tile, TilePass, around_one
 from discernel.exceptions import InvalidInputError, NumericalError
@@ -45,8 +45,6 @@ _TILES, _LEAST_ROWS = 5, 16
 _BATCHES, _ADDED = 12, 2**16
 #: Bytes of all matrices up to which they are stored instead.
 CACHE_BYTES = 256 * 2**20
-#: Number of rows on which kernels written by users are checked.
-_CHECKED_ROWS = 400
 #: Smallest ridge, for kernels of trace 1, at which single precision has three digits.
 _SINGLE_RIDGE = 1e-4
 
@@ -285,7 +283,7 @@ class TiledBank(ExactBank):
         self._n_threads = (n_threads or n_cores()) if safe else 1
         names = kernel_names(kernels)
         _tile_shape(cache_bytes, self._n_threads)  # before any work
-        _check_kernels(self._all, names, draw_rows(X, _CHECKED_ROWS))
+        _check_kernels(self._all, names, draw_rows(X, CHECKED_ROWS))
         diagonals = np.array([kernel.diagonal(X) for kernel in kernels])
         super().__init__(self._make_engine(), names, diagonals, **options)
 

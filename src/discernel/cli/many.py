@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.pipeline import make_pipeline
 
 from discernel.cli.learning import Learner, Rows
@@ -74,7 +73,9 @@ def fit_many(
     columns = open_rows(list(data)).columns or []
     target = find_target(columns, target, data[0])
     with _opened(data, scheduler, target, drop, learner.groups) as source:
-        texts = _first_labels(source) if task == "auto" else np.empty(0, dtype=object)
+        texts = np.empty(0, dtype=object)
+        if task == "auto":
+            texts = plain_decimals(canonical_text(import_pandas().Series(source.first().y)))
         found = find_task(texts) if task == "auto" else task
         clf = learner.make(numbers=found == "numbers", callback=report).fit(source)
     name = Path(data[0].rstrip("/*?[]")).name or data[0]
@@ -92,14 +93,6 @@ def fit_many(
         facts["notes"] = (*facts["notes"], note)
     origin = learner.origin(" ".join(data), class_counts=_class_counts(clf), **facts)
     return SavedModel(make_pipeline(clf), schema, target, name, origin)
-
-
-def _first_labels(source: Source) -> NDArray[Any]:
-    """Return the labels of the first chunk with rows, as text."""
-    first = next((chunk for chunk in source.chunks() if chunk.n_rows), None)
-    if first is None:
-        raise source.no_rows()
-    return plain_decimals(canonical_text(import_pandas().Series(first.y)))
 
 
 def _class_counts(model: Any) -> dict[str, int]:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -19,6 +19,7 @@ from discernel.compare.plan import Data
 from discernel.exceptions import DiscernelError, InvalidInputError
 from discernel.persistence import SavedModel, read_model
 from discernel.rows.formats import ENDINGS, ENDINGS_IN_WORDS, file_ending
+from discernel.rows.labelled import Task
 from discernel.show.words import one_line as on_one_line
 
 out = Console(highlight=False)
@@ -124,9 +125,8 @@ Target = Annotated[
         "class, label or y)",
     ),
 ]
-Tasks = Literal["auto", "classes", "numbers"]
 TaskOption = Annotated[
-    Tasks,
+    Task,
     typer.Option(
         "--task",
         help="What the target holds. By default numbers, if it has more than 10 distinct decimal "
@@ -187,7 +187,7 @@ def data_of(
     categorical: Sequence[str] | None,
     numeric: Sequence[str] | None,
     rows: int | None = None,
-    task: Tasks = "auto",
+    task: Task = "auto",
 ) -> Data:
     """Return the data that an argument names, a file or a data set, with the options of files."""
     path = Path(source)

@@ -10,12 +10,11 @@ from typing import NamedTuple, cast
 import numpy as np
 from scipy.special import log_softmax
 
-from discernel.arrays import FloatArray
+from discernel.arrays import FloatArray, Positions
 from discernel.default.comparison import LAMBDAS, FoldComparison, SampleChoice
 from discernel.default.cross_fit import CLEARLY, CrossFit, Scored, clearly_better, each
 from discernel.default.logits import LogitSearch
 from discernel.default.metric import Metric
-from discernel.default.sample import Positions
 from discernel.discriminant import posterior_losses, row_losses
 from discernel.programs.simplex import normalize, uniform
 from discernel.programs.solution import Candidate

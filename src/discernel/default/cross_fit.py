@@ -10,13 +10,14 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 from scipy.special import log_softmax
 
-from discernel.arrays import Buffers, Device, FloatArray, in_threads, n_cores
+from discernel.arrays import Buffers, Device, FloatArray, Positions, in_threads, n_cores
 from discernel.arrays.groups import Groups
 from discernel.arrays.sample_weights import effective_number
 from discernel.default.logits import LogitSearch
+from discernel.default.menu import matrices_on_device
 from discernel.default.metric import Metric
 from discernel.default.ridge import Ridge
-from discernel.default.sample import Positions, Sample
+from discernel.default.sample import Sample
 from discernel.discriminant import log_posteriors, posterior_losses, row_losses
 from discernel.programs.lambdas import Rule, search_lambda
 from discernel.programs.loo import ErrorPoint, minimize_error
@@ -87,7 +88,7 @@ class CrossFit:
             scales, order = metric.of_strength(strength), np.concatenate([outside, inside])
             rows, n = sample.menu.scaled(sample.rows, scales)[order], len(outside)
             if device is not None:
-                stack = sample.menu.matrices_on_device(rows, n, device)
+                stack = matrices_on_device(sample.menu, rows, n, device)
             else:
                 shape = sample.menu.n_kernels, len(rows), n
                 stack = sample.menu.matrices(rows, n, buffers("stack", shape, dtype))

@@ -8,8 +8,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import log_softmax
 
-from discernel.arrays import FloatArray
-from discernel.default.sample import Positions
+from discernel.arrays import FloatArray, Positions
 from discernel.discriminant import KernelLogistic
 from discernel.discriminant.links import LEAST_LOG
 from discernel.exceptions import ConvergenceWarning, caller_stacklevel

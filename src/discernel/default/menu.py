@@ -112,12 +112,6 @@ class Menu:
             out[-1] = (X - origin) @ (Z - origin).T
         return out
 
-    def matrices_on_device(self, rows: FloatArray, n_fitted: int, device: Device) -> Any:
-        """Return `matrices` in double precision on a device."""
-        fitted = rows[:n_fitted]
-        rows = rows - typical_row(fitted)  # only the linear kernel depends on the origin
-        return stack_on_device(self.kernels(fitted), rows, n_fitted, device)
-
 
 def stack_on_device(
     kernels: Sequence[Kernel], rows: FloatArray, n_fitted: int, device: Device
@@ -231,12 +225,9 @@ class SourceMenu:
             matrix[:] = np.tensordot(units, stack, axes=1)
         return out
 
-    def matrices_on_device(self, rows: FloatArray, n_fitted: int, device: Device) -> Any:
-        """Return `matrices` in double precision on a device."""
-        fitted = rows[:n_fitted]
-        rows = rows - typical_row(fitted)  # only linear kernels depend on the origin
-        kernels = self.standardized(fitted, [1.0] * rows.shape[1], None)
-        return stack_on_device(kernels, rows, n_fitted, device)
+    def kernels(self, rows: FloatArray) -> list[Kernel]:
+        """Return the kernel of each source, with median distances of these rows."""
+        return self.standardized(rows, [1.0] * rows.shape[1], None)
 
     def standardized(
         self, rows: FloatArray, divisors: Sequence[float], curves: Curves | None
@@ -258,6 +249,15 @@ class SourceMenu:
             ] or [Standardized(Linear(), own, bent)]
             kernels.append(reduce(operator.add, parts).on(chosen, name).named(name))
         return kernels
+
+
+def matrices_on_device(
+    menu: Menu | SourceMenu, rows: FloatArray, n_fitted: int, device: Device
+) -> Any:
+    """Return the `Menu.matrices` in double precision on a device."""
+    fitted = rows[:n_fitted]
+    rows = rows - typical_row(fitted)  # only linear kernels depend on the origin
+    return stack_on_device(menu.kernels(fitted), rows, n_fitted, device)
 
 
 def _units(stack: Any) -> FloatArray:

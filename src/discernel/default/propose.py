@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from discernel.arrays import Device, FloatArray, draw_rows, one_blas_thread
+from discernel.arrays import Device, FloatArray, Positions, draw_rows, one_blas_thread
 from discernel.bank import Bank
 from discernel.default.choose import Selection, choose
 from discernel.default.comparison import FoldComparison, SampleChoice, choose_sample
@@ -18,13 +18,7 @@ from discernel.default.cross_fit import each
 from discernel.default.logits import LogitSearch
 from discernel.default.menu import MENU, Columns, Menu, SourceMenu
 from discernel.default.metric import Metric
-from discernel.default.sample import (
-    MOST_BY_LIKELIHOOD,
-    Positions,
-    Sample,
-    draw_sample,
-    near_typical,
-)
+from discernel.default.sample import MOST_BY_LIKELIHOOD, Sample, draw_sample, near_typical
 from discernel.discriminant import row_losses
 from discernel.kernels import Kernel
 from discernel.kernels.curves import Curves, divided_columns, quantile_curves
@@ -274,12 +268,7 @@ def _choose_samples(
         return samples, None, made
     rows = comparable_rows(X, spreads, curves)
     others = [sample.with_quantiles(rows) for sample in samples]
-
-    def learn(some: Sample) -> list[Metric]:
-        outside = [rows for rows, _ in some.divisions()]
-        return each(partial(some.gradient_metric, device=device), outside, device)
-
-    made.append(choose_sample(compared, others[0], learn))
+    made.append(choose_sample(compared, others[0], partial(_fold_metrics, device=device)))
     is_other = made[-1].compared.sample.quantiles
     return (others, curves, made) if is_other else (samples, None, made)
 
@@ -291,10 +280,13 @@ def _learn_metrics(
     known = made[-1].metrics if made else None
     if known is None and must_stop_learning():
         known = [Metric(np.ones(sample.rows.shape[1]))] * sample.n_folds
-    if known is not None:
-        return known
-    jobs = [(sample, rows) for rows, _ in sample.divisions()]
-    return each(lambda job: job[0].gradient_metric(job[1], device), jobs, device)
+    return _fold_metrics(sample, device) if known is None else known
+
+
+def _fold_metrics(sample: Sample, device: Device | None) -> list[Metric]:
+    """Return the metrics by gradients that are learned without each fold."""
+    outside = [rows for rows, _ in sample.divisions()]
+    return each(partial(sample.gradient_metric, device=device), outside, device)
 
 
 def _draw_samples(
@@ -302,7 +294,7 @@ def _draw_samples(
     target: Target,
     random_state: Any,
     hurries: bool,
-    sources: Columns | None = None,
+    sources: Columns | None,
 ) -> list[Sample]:
     """Return the sample that kernels are chosen on, and that which the metric is learned on."""
     n, rng = len(rows), check_random_state(0 if random_state is None else random_state)

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from discernel.arrays import Device, FloatArray, typical_row
+from discernel.arrays import Device, FloatArray, Positions, typical_row
 from discernel.arrays.groups import Groups, random_places
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.default.likelihood import learn_likelihood_metric
@@ -22,8 +21,6 @@ MOST_BY_LIKELIHOOD = 500
 #: The largest distance from a typical row, in units of columns. Of farther rows, single precision
 #: sees in a linear kernel no others beside them, and from 1e19 on no number.
 _FARTHEST = 1e8
-
-Positions = NDArray[np.intp]
 
 
 @dataclass(frozen=True)

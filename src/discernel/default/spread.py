@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from discernel.arrays import FloatArray
+from discernel.arrays import ALMOST_ZERO, FloatArray
 from discernel.bank import Bank
 from discernel.programs.lambdas import lambda_grid, search_lambda
 from discernel.programs.least_squares import fits_by_lambda
@@ -33,8 +33,6 @@ _MOST_TARGETS = 100
 _LEAST_GAIN = 1e-9
 #: The largest power that spreads are raised to.
 _LARGEST_POWER = 3.0
-#: No division by less.
-_TINY = 1e-300
 
 
 class SpreadFit(NamedTuple):
@@ -77,7 +75,7 @@ def learn_spread(
     if errors.shape[1] > _MOST_TARGETS:
         return None
     rows = target.row_weights
-    sizes = np.abs(errors) / np.sqrt(np.maximum(rows.means((errors**2).T), _TINY))
+    sizes = np.abs(errors) / np.sqrt(np.maximum(rows.means((errors**2).T), ALMOST_ZERO))
     logs = np.log(sizes + _LEAST_SIZE)
     lam = _choose_lambda(bank, weights, target, logs)
     fit = fits_by_lambda(bank, weights, target, rows.scale(logs.copy()))(lam)
@@ -109,7 +107,7 @@ def _power(logs: FloatArray, sizes: FloatArray, shares: FloatArray) -> float:
 
     def loss(power: float) -> float:
         told = power * (logs - shares @ logs)
-        return float(shares @ told + np.log(shares @ (sizes * np.exp(-told)) + _TINY))
+        return float(shares @ told + np.log(shares @ (sizes * np.exp(-told)) + ALMOST_ZERO))
 
     return float(minimize_scalar(loss, bounds=(0.0, _LARGEST_POWER), method="bounded").x)
 

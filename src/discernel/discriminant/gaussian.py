@@ -9,7 +9,7 @@ analysis: Gaussian classes with their own means and one covariance.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import scipy.linalg
@@ -109,8 +109,7 @@ class Discriminant:
     def log_likelihood(self, scores: FloatArray) -> FloatArray:
         """Return log p(x | class) up to a constant of the row, of shape (n_rows, n_classes)."""
         if self.mixture is not None:
-            slopes, constants = self.mixture.link
-            return np.asarray(scores @ slopes + constants)
+            return self.mixture.link.log_likelihood(scores)
         return self.gaussian.log_likelihood(self.coordinates(scores))
 
     def log_posterior(self, scores: FloatArray, priors: FloatArray) -> FloatArray:
@@ -136,7 +135,7 @@ class Discriminant:
 
 def discriminant_of_shares(target: ClassTarget) -> Discriminant:
     """Return the discriminant where nothing tells classes apart: no scores and no coordinates."""
-    weights, groups, none = target.row_weights, target.groups, np.empty(0)
+    none = np.empty(0)
     return Discriminant(
         dual_coef=np.empty((target.n_samples, 0)),
         intercept=none,
@@ -145,11 +144,19 @@ def discriminant_of_shares(target: ClassTarget) -> Discriminant:
         center=none,
         explained=none,
         training_scores=np.empty((target.n_samples, 0)),
-        training_codes=target.codes,
-        training_weights=None if weights.is_equal else weights.values,
-        training_groups=None if groups is None else groups.codes,
         class_scores=np.empty((target.n_classes, 0)),
+        **_training(target),
     )
+
+
+def _training(target: ClassTarget) -> dict[str, Any]:
+    """Return the fields of a `Discriminant` that `Discriminant.training` is made of."""
+    weights, groups = target.row_weights, target.groups
+    return {
+        "training_codes": target.codes,
+        "training_weights": None if weights.is_equal else weights.values,
+        "training_groups": None if groups is None else groups.codes,
+    }
 
 
 def log_posteriors(scores: FloatArray, target: ClassTarget, truth: FloatArray) -> FloatArray:
@@ -328,7 +335,6 @@ def with_statistics(
     agrees = target.sizes @ (means * ((truth - share @ truth) @ scalings)) > 0
     explained = np.where(agrees, singular**2, 0.0)
     total, order = float(explained.sum()), np.argsort(-explained, kind="stable")
-    weights, groups = target.row_weights, target.groups
     return Discriminant(
         dual_coef=np.empty((0, scores.shape[1])),
         intercept=np.zeros(scores.shape[1]),
@@ -337,9 +343,7 @@ def with_statistics(
         center=center,
         explained=explained[order] / (total if total > 0 else 1.0),
         training_scores=scores,
-        training_codes=target.codes,
-        training_weights=None if weights.is_equal else weights.values,
-        training_groups=None if groups is None else groups.codes,
+        **_training(target),
     )
 
 

@@ -56,9 +56,10 @@ class Head:
         """The number of training rows; None where `class_counts` or nothing says it."""
         return None
 
-    def expect(self) -> Mapping[str, Any]:
-        """Return the expected scores of new rows, by name; empty if unknown."""
-        return {}
+    @property
+    def expected(self) -> Any:
+        """The performance to expect on new rows; None if unknown."""
+        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,9 +176,6 @@ class ClassHead(Head):
         table = np.zeros((n_classes, n_classes))
         np.add.at(table, (found.training_codes, predicted), found.training.row_weights.values)
         return table
-
-    def expect(self) -> Mapping[str, Any]:
-        return {} if self.expected is None else vars(self.expected)
 
     def row_losses(self, labels: NDArray[Any]) -> Callable[[FloatArray], FloatArray]:
         """Return a function of the least-squares scores of rows: the log-loss of each.

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from discernel.arrays import FloatArray
+from discernel.arrays import ALMOST_ZERO, FloatArray
 from discernel.targets import ClassTarget
 
 #: The links in the order of their weights: Gaussian classes, logistic regression on held-out
@@ -25,8 +25,6 @@ LINKS = ("gaussian", "logistic", "kernel logistic")
 _PULL = 10.0
 #: The logarithm of a probability that stands for 0.
 LEAST_LOG = float(np.log(1e-6))
-#: Slopes whose mean square is below this tell nothing.
-_TINY = 1e-300
 #: Newton steps after a search for the weights of links, and the largest, relative to the weights.
 _POLISHING, _NEAR = 2, 1e-2
 
@@ -119,7 +117,7 @@ def logistic_link(start: Link, coordinates: FloatArray, target: ClassTarget) -> 
     """
     told = np.flatnonzero(start.slopes.any(axis=1))
     spread = float(np.mean(start.slopes[told] ** 2)) if len(told) else 0.0
-    if spread < _TINY:
+    if spread < ALMOST_ZERO:  # these slopes tell nothing
         return start
     counts, own = _counts(target)[:, None], np.eye(target.n_classes)[target.codes]
     features = np.hstack([np.sqrt(spread) * coordinates[:, told], np.ones((len(coordinates), 1))])

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from discernel.arrays import FloatArray
+from discernel.arrays import ALMOST_ZERO, FloatArray
 from discernel.arrays.groups import Groups
 from discernel.arrays.sample_weights import SampleWeights, effective_number
 from discernel.discriminant.conformal import conformal_quantile
@@ -26,8 +26,6 @@ _PAIRS = 5.0
 _MOST_LOG = 20.0
 #: The transformation of less skewed means is a shift.
 _LEAST_SKEWNESS = 1e-6
-#: No division by less.
-_TINY = 1e-300
 
 
 @dataclass(frozen=True)
@@ -183,7 +181,7 @@ class HeldOutNumbers:
         squares = (self.truth - self.predicted) ** 2
         deviations = (self.truth - weights.means(self.truth.T)) ** 2
         errors, variances = (
-            np.maximum(weights.means(each.T), _TINY) for each in (squares, deviations)
+            np.maximum(weights.means(each.T), ALMOST_ZERO) for each in (squares, deviations)
         )
         shares, roots = errors / variances, np.sqrt(errors)
         share, root = float(shares.mean()), float(roots.mean())

@@ -22,6 +22,7 @@ from discernel.discriminant import (
 from discernel.estimators.base import BaseKernelEstimator, by_chunks, score_any, view
 from discernel.exceptions import InvalidInputError, is_count, is_word, unknown_choice
 from discernel.learn import Request, make_request
+from discernel.learn.held_out import held_out_scores
 from discernel.learn.rows import PRIOR_REQUEST, Learning
 from discernel.learn.stages import FitRun
 from discernel.model import Model
@@ -80,7 +81,7 @@ class BaseKernelDiscriminant(
         (given, decision), target = known, learning.target
         fit, held_out = learning.fit(), HeldOutScores()
         if self.statistics == "loo":
-            held_out = learning.held_out(fit)
+            held_out = held_out_scores(learning, fit)
         found = fit_discriminant(fit, target, self.statistics, held_out)
         found = replace(found, dual_coef=learning.coef(found.dual_coef))
         return learning.model(

@@ -21,6 +21,7 @@ from discernel.discriminant import Discriminant, Head, fit_discriminant
 from discernel.estimators.base import BaseKernelEstimator, like_input, score_any, view
 from discernel.exceptions import InvalidInputError, caller_stacklevel
 from discernel.learn import Request
+from discernel.learn.held_out import held_out_scores
 from discernel.learn.rows import Learning
 from discernel.learn.stages import FitRun
 from discernel.model import Model
@@ -318,7 +319,7 @@ def _fit_labels(learning: Learning) -> tuple[list[Discriminant], KernelLeastSqua
     target = learning.target
     whole = learning.fit()  # all labels at once, which caches the system for the others
     fits = [learning.fit(part.scores) for part in target.parts]
-    held_out, found = learning.held_out(whole), []
+    held_out, found = held_out_scores(learning, whole), []
     for i, (fit, part) in enumerate(zip(fits, target.parts, strict=True)):
         own = held_out
         if held_out.scores is not None:

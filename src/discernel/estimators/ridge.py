@@ -27,6 +27,7 @@ from discernel.estimators.base import (
 )
 from discernel.exceptions import InvalidInputError
 from discernel.learn import Request
+from discernel.learn.held_out import held_out_scores
 from discernel.learn.rows import Learning
 from discernel.learn.stages import FitRun
 from discernel.model import Model
@@ -82,9 +83,6 @@ class NumberHead(Head):
     def row_losses(self, labels: FloatArray) -> Any:
         """Return a function that computes the squared error of each row from its scores."""
         return squared_losses(labels)
-
-    def expect(self) -> Mapping[str, Any]:
-        return {} if self.expected is None else vars(self.expected)
 
     def with_spreads(self, model: Model, X: Any) -> tuple[FloatArray, FloatArray]:
         """Return predictions and spreads of new rows, of shape (n_rows, n_targets) both.
@@ -274,7 +272,7 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
         """Return the model of a learned kernel."""
         (y,) = known
         fit = learning.fit(learning.target.weighted_values)
-        held_out = learning.held_out(fit)
+        held_out = held_out_scores(learning, fit)
         rows, coef = held_out.rows if held_out.scores is None else None, learning.coef(fit.coef)
         head = self._make_head(learning, fit, held_out, has_columns=y.ndim == 2)
         found: dict[str, Any] = {"coef": coef, "intercept": fit.intercept, "labels": y}

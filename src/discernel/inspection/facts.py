@@ -75,7 +75,7 @@ def model_facts(
             f"kernel learned on a random sample of {streamed.n_sample:,} rows; {streamed.rank:,} "
             f"landmarks capture {streamed.captured:.0%} of its variance"
         )
-    expected = model.head.expect()
+    expected = model.head.expected
     n_rows = sum(counts.values()) or model.head.n_rows
     return ModelFacts(
         **vars(learned.describe(model.facts.names)),
@@ -85,7 +85,7 @@ def model_facts(
         n_rows=n_rows if streamed is None else streamed.n_rows,
         n_columns=None if model.reader.kernels[0].precomputed else model.reader.n_features,
         classes=counts,
-        expected=ExpectedFacts(**expected) if expected else None,
+        expected=None if expected is None else ExpectedFacts(**vars(expected)),
         links=dict(model.head.link_weights),
         majority=_majority(counts),
         importances=_importances(explained, columns),

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.model_selection import cross_validate
 
 from discernel.arrays import FloatArray
-from discernel.inspection.explained import Explained
+from discernel.inspection.explained import fitted_learner
 from discernel.kernels import Kernel
 from discernel.kernels.composites import Named, Restricted
 
@@ -88,7 +88,7 @@ def source_weights(estimator: Any) -> dict[str, float]:
     >>> list(weights), round(sum(weights.values()), 6)
     (['acids', 'phenols'], 1.0)
     """
-    learner = Explained.of(estimator, predicts=False).learner
+    learner = fitted_learner(estimator)
     weights = np.atleast_2d(learner.kernel_weights_).mean(axis=0)  # over targets with their own
     names, sums = sum_by(kernel_sources(learner.kernels_), weights)
     return dict(zip(names, sums.tolist(), strict=True))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from discernel.arrays import FloatArray, as_rows, is_sparse
+from discernel.arrays import FieldState, FloatArray, as_rows, is_sparse
 from discernel.exceptions import InvalidInputError
 
 #: Even steps of a curve to normal quantiles that have knots. With 5, 7 or 9, or one for every
@@ -60,7 +60,7 @@ class _Pieces(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Curves:
+class Curves(FieldState):
     """A function of each column: linear between knots, constant beyond the first and the last.
 
     Attributes
@@ -80,9 +80,6 @@ class Curves:
 
     def __hash__(self) -> int:
         return self._hash  # cached, as that of a view: hashing visits every knot
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"knots": self.knots, "values": self.values}
 
     @cached_property
     def _pieces(self) -> _Pieces:

@@ -177,12 +177,12 @@ class KernelSet:
             )
         return total
 
-    def sum_of(self, factors: FloatArray, bases: Bases, buffers: Buffers | None = None) -> Any:
+    def sum_of(self, factors: FloatArray, bases: Bases) -> Any:
         """Return `weighted_sum` by NumPy, of one kernel or more, from known pairwise matrices."""
         total: Any = None
         for keys in self.groups:
             own = {key: bases[key] for key in keys}
-            total = self._add(keys, own, factors, total, buffers)
+            total = self._add(keys, own, factors, total, None)
         return total
 
     def _add(

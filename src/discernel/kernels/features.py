@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from discernel.arrays import (
     FloatArray,
+    Positions,
     as_dense,
     as_rows,
     is_sparse,
@@ -61,7 +61,7 @@ class FeatureMap(ABC):
         return out
 
     @property
-    def halved(self) -> NDArray[np.intp]:
+    def halved(self) -> Positions:
         """Positions of the features of the same map at half the rank; all of an exact map."""
         return np.arange((self.rank + 1) // 2)
 
@@ -117,7 +117,7 @@ class ExactMap(FeatureMap):
             )
         _, atom, n_terms, degree = found
         self.kernel, self._rank = kernel, comb(n_terms + degree - 1, degree)
-        self.monomials: tuple[NDArray[np.intp], FloatArray] | None = None
+        self.monomials: tuple[Positions, FloatArray] | None = None
         if atom.function != IDENTITY:
             chosen = list(combinations_with_replacement(range(n_terms), degree))
             counts = [
@@ -141,7 +141,7 @@ class ExactMap(FeatureMap):
         return self._rank
 
     @property
-    def halved(self) -> NDArray[np.intp]:
+    def halved(self) -> Positions:
         return np.arange(self.rank)
 
     def write(self, X: Any, out: FloatArray) -> None:
@@ -239,8 +239,6 @@ class NystromMap(FeatureMap):
 
 
 # ---- landmarks -----------------------------------------------------------------------------------
-
-Positions = NDArray[np.intp]
 
 #: Landmarks drawn by distance are chosen from a random pool of this many times as many rows.
 _POOL = 16

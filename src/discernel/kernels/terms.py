@@ -19,7 +19,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import Buffers, Device, FloatArray, as_dense, as_rows, n_rows
+from discernel.arrays import Buffers, Device, FieldState, FloatArray, as_dense, as_rows, n_rows
 from discernel.arrays.loops import Factors
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.columns import column_indices, take_columns
@@ -66,7 +66,7 @@ class Seen(NamedTuple):
 
 
 @dataclass(frozen=True)
-class View:
+class View(FieldState):
     """Steps that select and scale the columns of rows before a kernel is computed.
 
     A step is a name and its argument: take ``columns``, selected as in `Kernel.on`, or a ``slice``
@@ -82,10 +82,8 @@ class View:
 
     def __hash__(self) -> int:
         # Cached: a prediction looks up views about forty times, and hashing visits every column.
+        # No part of the state, because hashes of strings differ between processes.
         return self._hash
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"steps": self.steps}  # hashes of strings differ between processes
 
     def then(self, step: str, by: Any) -> View:
         """Return the view with one more step, or this one if there are no numbers for the step."""

@@ -10,14 +10,11 @@ from discernel.arrays import FloatArray
 from discernel.bank import Bank
 from discernel.exceptions import InvalidInputError
 from discernel.learn.request import Request
-from discernel.programs.base import draw_part
+from discernel.programs.base import draw_start
 from discernel.programs.by_target import LeaveOneOutByTarget, TargetSearch
 from discernel.programs.solution import LearnedKernel, Progress, Status, TargetWeights
 from discernel.progress.deadline import must_stop_learning
 from discernel.targets import RegressionTarget
-
-#: With more samples than `Request.few`, a search takes a third of them, within these limits.
-_PART_SAMPLES = 300, 600
 
 
 def learn_by_target(bank: Bank, target: RegressionTarget, request: Request) -> LearnedKernel:
@@ -38,7 +35,7 @@ def learn_by_target(bank: Bank, target: RegressionTarget, request: Request) -> L
             "systems that are solved by iteration. Use bank='dense' or bank='tiled', fewer rows, "
             "or weights_per_target=False."
         )
-    lam, n = request.given_regularization, target.n_samples
+    lam = request.given_regularization
     how = {"tries_others": criterion.tries_others, "random_state": request.random_state}
     history: list[Progress] = []
 
@@ -50,10 +47,8 @@ def learn_by_target(bank: Bank, target: RegressionTarget, request: Request) -> L
 
     options, part = (criterion.pull, lam, criterion.device, monitor), None
     search = TargetSearch(bank, target, *options)
-    if criterion.tries_others and n > request.few:
-        least, most = _PART_SAMPLES
-        share = min(max(n // 3, least), most) / n
-        part = draw_part(bank, target, share, request.random_state)
+    if criterion.tries_others:
+        part = draw_start(bank, target, request.few, request.random_state)
     if part is None:
         found = search.search(**how)
     else:

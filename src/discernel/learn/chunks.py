@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from discernel.arrays import FloatArray, blas_threads, is_dask, is_sparse, n_rows
+from discernel.arrays import FloatArray, Positions, blas_threads, is_dask, is_sparse, n_rows
 from discernel.bank import CombinedKernel, TiledBank, Uncentered
 from discernel.bank.sums import Labelled, SumPass, check_room
 from discernel.default import Proposal, comparable_rows, scaled_kernels
@@ -23,7 +23,7 @@ from discernel.exceptions import InvalidInputError, is_count
 from discernel.kernels import Kernel, as_kernels
 from discernel.kernels.features import NystromMap, draw_landmarks
 from discernel.learn import LearnedKernel
-from discernel.learn.labels import Positions, Totals
+from discernel.learn.labels import Totals
 from discernel.learn.refine import Refinement, divide_rows
 from discernel.learn.rows import Learning, learn_rows, rows_vary, shift_kernels
 from discernel.learn.stages import FitRun

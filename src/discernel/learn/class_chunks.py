@@ -18,6 +18,7 @@ from discernel.discriminant import (
 )
 from discernel.exceptions import InvalidInputError
 from discernel.learn.chunks import Stream, StreamLearner
+from discernel.learn.held_out import held_out_scores
 from discernel.learn.labels import ClassTotals, Totals, codes_of, comparable
 from discernel.learn.rows import PRIOR_REQUEST, Learning
 from discernel.learn.summed import StreamedFit
@@ -65,7 +66,7 @@ class ClassStreamLearner(StreamLearner):
     def _held_out(self, learning: Learning) -> tuple[HeldOutScores, float]:
         """Return cross-fitted scores and λ of the rows that the kernel was learned on."""
         fit = learning.fit()
-        held_out = learning.held_out(fit)
+        held_out = held_out_scores(learning, fit)
         scores, part = held_out.of(fit, learning.target)
         return replace(held_out, scores=scores, target=part), learning.facts.learned.regularization
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import FloatArray
+from discernel.arrays import FloatArray, Positions
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank.sums import FeatureSums
 from discernel.exceptions import InvalidInputError, listed
@@ -21,8 +21,6 @@ from discernel.targets import ClassTarget, RegressionTarget, refuse_words
 
 #: The largest number of classes.
 _MOST_LABELS = 5_000
-
-Positions = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)

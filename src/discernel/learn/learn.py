@@ -19,7 +19,7 @@ from discernel.exceptions import (
 )
 from discernel.learn.by_target import learn_by_target
 from discernel.learn.request import Request, faster_solver
-from discernel.programs.base import Program, draw_part, offers
+from discernel.programs.base import Program, draw_part, draw_start, offers
 from discernel.programs.lambdas import (
     WALK,
     LambdaSearch,
@@ -47,10 +47,10 @@ from discernel.targets import RegressionTarget, Target
 DEFAULT_REGULARIZATIONS = lambda_grid(0.0, -6.0)
 #: From this many samples on, a solver starts from the optimum of a part of them.
 _MANY = 1000
-#: The search for λ starts on a quarter of the samples, with these lower and upper limits. Over 45
-#: problems of 569 to 4,000 samples, 3.3 λ on average were then tried on all samples, and the chosen
-#: λ was the same as for the whole path.
-_PART_SAMPLES = 300, 1500
+#: The search for λ starts on a quarter of the samples, and at most so many. Over 45 problems of 569
+#: to 4,000 samples, 3.3 λ on average were then tried on all samples, and the chosen λ was the same
+#: as for the whole path.
+_MOST_START = 1500
 #: The tolerance for weights of a part of the samples, and for the comparison of λ.
 _ROUGH_TOL, _SCORED_TOL = 1e-3, 1e-4
 #: The relative error of a leave-one-out error is about at most this times the square root of the
@@ -118,10 +118,8 @@ def _learn_by_leave_one_out(bank: Bank, target: Target, request: Request) -> Lea
     With many samples, the search starts from the best λ of a part of them. Weights are learned to
     full accuracy only for the best λ, and where the choice of λ may depend on it.
     """
-    part, n, grid = None, target.n_samples, DEFAULT_REGULARIZATIONS
-    if n > request.few:
-        least, most = _PART_SAMPLES
-        part = draw_part(bank, target, min(max(n // 4, least), most) / n, request.random_state)
+    grid, known = DEFAULT_REGULARIZATIONS, (request.few, request.random_state)
+    part = draw_start(bank, target, *known, one_in=4, most=_MOST_START)
     learner, first = WeightLearner(bank, target, request, len(grid)), None
     if part is not None:
         small = WeightLearner(*part, _rough(request), len(grid))
@@ -130,7 +128,7 @@ def _learn_by_leave_one_out(bank: Bank, target: Target, request: Request) -> Lea
             # Twice the λ for a quarter of the samples, as in `_coarse_start`. As measured, a start
             # from the weights of a part leaves a smaller gap after one round than a start from the
             # weights of a neighbouring λ on all samples.
-            factor = float(np.sqrt(n / part.bank.n_samples))
+            factor = float(np.sqrt(target.n_samples / part.bank.n_samples))
 
             def start(lam: float) -> FloatArray:
                 return small.follow(factor * lam).weights

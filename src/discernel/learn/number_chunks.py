@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from discernel.discriminant import HeldOutNumbers, HeldOutScores
 from discernel.exceptions import InvalidInputError
 from discernel.learn.chunks import StreamLearner
+from discernel.learn.held_out import held_out_scores
 from discernel.learn.labels import NumberTotals, Totals
 from discernel.learn.rows import Learning
 from discernel.learn.summed import StreamedFit
@@ -43,7 +44,7 @@ class NumberStreamLearner(StreamLearner):
     def _held_out(self, learning: Learning) -> tuple[HeldOutScores, float]:
         """Return cross-fitted numbers and λ of the rows that the kernel was learned on."""
         target, fit = learning.target, learning.fit(learning.target.weighted_values)
-        held_out = learning.held_out(fit)
+        held_out = held_out_scores(learning, fit)
         rows = np.arange(target.n_samples) if held_out.rows is None else held_out.rows
         predicted = fit.leave_one_out[rows]
         if held_out.scores is not None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discernel.arrays import Device, FloatArray
+from discernel.arrays import Device, FloatArray, Positions
 from discernel.bank import TiledBank
 from discernel.bank.sums import Labelled, SummedSystem, SumPass
 from discernel.default import scaled_kernels
@@ -21,7 +21,6 @@ from discernel.default.menu import MENU, Menu, SourceMenu
 from discernel.discriminant import row_losses
 from discernel.kernels.curves import divided_columns
 from discernel.kernels.features import NystromMap
-from discernel.learn.labels import Positions
 from discernel.programs.lambdas import lambda_grid, search_lambda
 from discernel.progress.deadline import must_stop_learning
 

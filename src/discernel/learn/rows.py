@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import FloatArray, is_dense, n_rows
+from discernel.arrays import FloatArray, Positions, is_dense, n_rows
 from discernel.bank import (
     Bank,
     BlendBank,
@@ -20,35 +20,24 @@ from discernel.bank import (
     TargetKernels,
     make_bank,
 )
-from discernel.default import LogitSearch, Proposal, residual_landmarks
+from discernel.default import Proposal, residual_landmarks
 from discernel.default.metric import Metric
 from discernel.default.propose import LAMBDA_LIMITS
-from discernel.default.sample import Positions
-from discernel.discriminant import HeldOutScores, left_out_words
 from discernel.exceptions import LeftOutColumnWarning, LowRankWarning, caller_stacklevel
 from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.weighted import WeightedKernels
-from discernel.learn import LearnedKernel, Request, learn, learn_part, make_request
-from discernel.learn.held_out import (
-    FEW_ROWS,
-    FEWEST_SEARCHED,
-    Refit,
-    cross_fitted_scores,
-    predict_independent,
-)
+from discernel.learn import LearnedKernel, Request, learn, make_request
 from discernel.learn.low_rank import LowRankFit, LowRankLoss
 from discernel.learn.stages import FitRun
 from discernel.model import Facts, KeptRows, Model
 from discernel.model.importances import importances_of
 from discernel.model.training import TrainingRows
-from discernel.plan import bank_of_folds
 from discernel.programs.lambdas import find_limit
-from discernel.programs.least_squares import KernelLeastSquares, LeastSquares
+from discernel.programs.least_squares import KernelLeastSquares
 from discernel.programs.simplex import normalize
-from discernel.programs.solution import Candidate, Progress, Status, TargetWeights
+from discernel.programs.solution import Progress, Status, TargetWeights
 from discernel.programs.uniform import GivenWeights, Uniform
 from discernel.progress import phase
-from discernel.progress.deadline import must_stop_learning
 from discernel.targets import Target
 
 #: Weights and λ where nothing can be learned: of constant kernels, or of a single class.
@@ -105,85 +94,8 @@ class Learning:
             self.bank, self.weights, self.target, lam, scores
         )
 
-    def held_out(self, fit: LeastSquares) -> HeldOutScores:
-        """Return scores of rows whose labels neither the kernel nor the fit has seen.
-
-        If the model may have a kernel logistic regression of the classes, it is fitted too.
-
-        Parameters
-        ----------
-        fit : LeastSquares
-            The fit of the target.
-        """
-        proposal, n = self.proposal, self.target.n_samples
-        phase("scoring held-out rows")
-        groups = self.target.groups
-        if not self.must_relearn:
-            return HeldOutScores(where=left_out_words(self.target))
-        search = self._logit_search()
-        if proposal is not None and len(proposal.dependent):
-            rows = proposal.independent(np.arange(n))
-            if len(rows):
-                n_held = None if groups is None else len(groups.subset(rows))
-                where = left_out_words(self.target, n_held, "metric")
-                return self._with_logits(HeldOutScores(rows, where=where), fit, search)
-        scores, folds = cross_fitted_scores(self, fit, search)
-        rows, n_folds = np.flatnonzero(folds >= 0), int(folds.max()) + 1
-        where = f"held out, {n_folds} folds" if n_folds > 1 else "held out, half of the rows"
-        if groups is not None:
-            where = f"held out, {n_folds} folds of {len(groups):,} groups"
-            if n_folds == 1:
-                where = f"held out, {len(groups.subset(rows)):,} of {len(groups):,} groups"
-        regression = None if search is None else search.fit(self.bank.combined(self.weights))
-        return HeldOutScores(rows, scores[rows], where=where, logistic=regression)
-
-    def _logit_search(self) -> LogitSearch | None:
-        """Return a search for a kernel logistic regression; None if the model has none.
-
-        With the kernels or the criterion of the default, if predictions are made with the kernel
-        matrix of few rows, and if there is time.
-        """
-        is_default = self.proposal is not None or self.request.leaves_choice
-        is_few = self.target.n_samples <= LogitSearch.most_rows
-        if not (self.run.fits_logits and is_default and self.bank.is_exact and is_few):
-            return None
-        if must_stop_learning():
-            return None
-        known = None if self.proposal is None else self.proposal.logit_start(self.target.n_samples)
-        return LogitSearch(self.target, self.facts.learned.regularization, known)
-
-    def _with_logits(
-        self, held_out: HeldOutScores, fit: LeastSquares, search: LogitSearch | None
-    ) -> HeldOutScores:
-        """Return leave-one-out scores of some rows with their logits, if there are any."""
-        if search is None:
-            return held_out
-        rows, kernel = held_out.counted(self.target), self.bank.combined(self.weights)
-        predict_independent(search, kernel, fit.fitted, rows)
-        found = search.fit(kernel)
-        if found is None:
-            return held_out
-        return replace(held_out, logistic=found._replace(held_out=found.held_out[rows]))
-
-    # ---- without some of the rows --------------------------------------------------------------
-
     @property
-    def must_relearn(self) -> bool:
-        """Whether anything that has seen labels has to be learned anew without some rows."""
-        n = self.target.n_samples
-        chooses_lambda = self.request.given_regularization is None and n <= FEW_ROWS
-        if self.proposal is not None:
-            chosen = self.proposal.chosen
-            if chosen.strength == 0 and chosen.name == "average" and must_stop_learning():
-                return False  # nothing was learned in the time there was
-            if n <= FEW_ROWS or chosen.strength > 0:
-                return True
-        if self.request.criterion.name == GivenWeights.name:
-            return False
-        return self._learns_weights or chooses_lambda
-
-    @property
-    def _learns_weights(self) -> bool:
+    def learns_weights(self) -> bool:
         """Whether weights of given kernels depend on labels."""
         known = (GivenWeights.name, Uniform.name)
         return self.bank.n_kernels > 1 and self.request.criterion.name not in known
@@ -191,67 +103,9 @@ class Learning:
     @property
     def learned_rows(self) -> Positions:
         """The rows whose labels had a part in the kernel."""
-        n, proposal = self.target.n_samples, self.proposal
-        if proposal is not None:
-            return proposal.dependent
-        return np.arange(n if self._learns_weights else 0)
-
-    def without(self, fold: int, outside: Positions) -> tuple[Refit, ...]:
-        """Learn from the rows outside of a fold.
-
-        Two kernels where λ or the strength of the metric was chosen too: with the choice of these
-        rows, which is what predicts, and with that of the model, which has the units of its scores.
-        """
-        proposal, X = self.proposal, self.training.X
-        if proposal is None:
-            return self._relearned(self.bank, outside)
-        metric = proposal.metric_without(fold, X, self.target, outside)
-        chosen = proposal.chosen
-        own = proposal.selection.without[fold] if proposal.is_whole else chosen
-
-        def bank_with(one: Candidate) -> Bank:
-            is_model = proposal.is_whole and one.kernel_options == chosen.kernel_options
-            if is_model and one.strength == 0 and self.bank.is_exact:
-                return self.bank  # its kernels have seen no labels
-            kind = bank_of_folds(self.run.stage, n_rows(X), one_sum=self.request.leaves_choice)
-            near = shift_kernels(proposal.kernels_of(one, metric, X), X, self.request)
-            return _make_bank(self.run, X, near, self.target, self.request, exact=kind)[0]
-
-        is_same = own.kernel_options == chosen.kernel_options
-        if not self.request.leaves_choice:
-            found = self._relearned(bank_with(own), outside)
-            return (
-                found if is_same else (found[0], *self._relearned(bank_with(chosen), outside)[-1:])
-            )
-        is_same = is_same and own.regularization == chosen.regularization
-        refits = []
-        for one in [own] if is_same else [own, chosen]:
-            bank, factor = bank_with(one), one.regularization / chosen.regularization
-            lam = self.facts.learned.own_regularization * factor
-            refits.append(Refit(bank, normalize(one.weights[bank.kept]), lam))
-        return tuple(refits)
-
-    def _relearned(self, bank: Bank, outside: Positions) -> tuple[Refit, ...]:
-        target, lam = self.target.subset(outside), self.facts.learned.own_regularization
-        if not target.scores.shape[1]:
-            # The only row of the other class is in the fold: it counts as wrong, whatever is done.
-            return (Refit(self.bank, self.weights, lam),)
-        part = bank.subset(outside)
-        if not part.n_kernels:  # no kernel varies on these rows, so there is nothing to learn
-            equal = np.full((*self.weights.shape[:-1], bank.n_kernels), 1.0 / bank.n_kernels)
-            return (Refit(bank, equal, lam),)
-        # The candidates of a part of the rows are the kernels of the bank.
-        request = replace(self.request, criterion=self.request.criterion.on_bank(bank))
-        if self.target.n_samples > request.few:  # searched on a part of the rows, as the model was
-            request = replace(request, few=min(request.few, FEWEST_SEARCHED))
-        learned = learn_part(part, target, request)
-        found = Refit(bank, learned.own_weights, learned.own_regularization)
-        if np.array_equal(found.regularization, lam):
-            return (found,)
-        like_model = found._replace(regularization=lam)
-        return (found, like_model) if self.target.n_samples <= FEW_ROWS else (like_model,)
-
-    # ---- the model -----------------------------------------------------------------------------
+        if self.proposal is not None:
+            return self.proposal.dependent
+        return np.arange(self.target.n_samples if self.learns_weights else 0)
 
     def model(
         self,
@@ -336,7 +190,7 @@ def learn_rows(
     phase("looking at all rows")
     if varies:
         kind = run.stage.exact if exact else None
-        bank, bank_name = _make_bank(run, X, near, target, request, chosen, exact=kind)
+        bank, bank_name = bank_of_rows(run, X, near, target, request, chosen, exact=kind)
     else:
         bank, bank_name = _prior_bank(near, target), "factored"
     phase("learning weights and λ")
@@ -445,7 +299,7 @@ def shift_kernels(kernels: list[Kernel], X: Any, request: Request) -> list[Kerne
 # ---- banks -------------------------------------------------------------------------------------
 
 
-def _make_bank(
+def bank_of_rows(
     run: FitRun,
     X: Any,
     kernels: list[Kernel],

@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import FloatArray
+from discernel.arrays import FloatArray, Positions
 from discernel.arrays.groups import Groups
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank.sums import FeatureSums, SummedSystem, SumPass
 from discernel.discriminant import HeldOutScores, left_out_words, row_losses
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.features import NystromMap
-from discernel.learn.labels import Positions
 from discernel.learn.survey import Survey, SurveyPass, chosen_rows, mixed
 from discernel.programs.lambdas import LambdaSearch, lambda_grid, search_lambda
 from discernel.programs.least_squares import LeftOutRows, center_left_out

@@ -10,13 +10,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
 
-from discernel.arrays import FloatArray, is_frame, is_sparse
+from discernel.arrays import FloatArray, Positions, is_frame, is_sparse
 from discernel.arrays.groups import Groups, make_groups
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.columns import AUTO_TAKES_TABLES
-from discernel.learn.labels import ClassTotals, Positions, Totals
+from discernel.learn.labels import ClassTotals, Totals
 from discernel.rows.cells import (
+    KINDS,
     LARGEST,
     ColumnFacts,
     column_names,
@@ -25,14 +27,12 @@ from discernel.rows.cells import (
     out_of_range,
     read_column,
 )
-from discernel.rows.chunks import Chunk, Place, stack_rows, take_rows
+from discernel.rows.chunks import Chunk, Place, stack_rows
 from discernel.rows.sources import Source
 
 #: Limits of the sample: rows, bytes, and the smallest number of rows whatever their size. 20,000
 #: rows determine medians and spreads to one percent.
 _MOST, _MOST_BYTES, _LEAST = 20_000, 2**26, 2_000
-#: Kinds of cells that cannot be mixed in a column, with their plurals for messages.
-_KINDS = {"number": "numbers", "text": "text", "date": "dates"}
 #: The smallest number of rows of each stratum in the sample, if it has as many.
 _OF_EVERY_STRATUM = 20
 
@@ -86,11 +86,11 @@ class Survey:
         if self.facts is None:
             return
         for name, column in zip(column_names(self.drawn.X), self.facts, strict=True):
-            found = [kind for kind in _KINDS if kind in column.kinds]
+            found = [kind for kind in KINDS if kind in column.kinds]
             if len(found) > 1:
-                one, two = (f"{_KINDS[kind]} in {column.kinds[kind]}" for kind in found[:2])
+                one, two = (f"{KINDS[kind]} in {column.kinds[kind]}" for kind in found[:2])
                 raise InvalidInputError(
-                    f"The column {name!r} must hold {' or '.join(_KINDS[kind] for kind in found)}, "
+                    f"The column {name!r} must hold {' or '.join(KINDS[kind] for kind in found)}, "
                     f"not both. Got {one} and {two}."
                 )
 
@@ -129,9 +129,7 @@ class SurveyPass:
     @classmethod
     def of(cls, source: Source, **options: Any) -> SurveyPass:
         """Return a pass over a source, with as many sampled rows as the memory limit allows."""
-        first = next((chunk for chunk in source.chunks() if chunk.n_rows), None)
-        if first is None:
-            raise source.no_rows()
+        first = source.first()
         most = int(_MOST_BYTES // max(1, _bytes(first.X) // first.n_rows))
         return cls(most=min(_MOST, max(_LEAST, most)), **options)
 
@@ -270,7 +268,7 @@ class RowSample:
         kept = chosen_rows(keys, totals.strata(y), most)
         drawn = rows[kept]
         return cls(
-            take_rows(chunk.X, drawn),
+            _safe_indexing(chunk.X, drawn),
             y[kept],
             chunk.row_weights[drawn],
             np.ones(len(kept)),
@@ -298,12 +296,12 @@ class RowSample:
         first, second = kept[kept < len(self)], kept[kept >= len(self)] - len(self)
         if len(second) == 0 and len(first) == len(self):
             return self
-        X = stack_rows([take_rows(self.X, first), take_rows(other.X, second)])
+        X = stack_rows([_safe_indexing(self.X, first), _safe_indexing(other.X, second)])
         both = np.concatenate([first, second + len(self)])
         position = np.argsort(whole["keys"][both], kind="stable")
         rows = both[position]
         taken: dict[str, Any] = {n: None if v is None else v[rows] for n, v in whole.items()}
-        return RowSample(take_rows(X, position), **taken)
+        return RowSample(_safe_indexing(X, position), **taken)
 
     def decayed(self, factor: float) -> RowSample:
         """Return the sample with smaller weights, so that new rows are drawn more often."""

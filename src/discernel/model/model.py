@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import Device, FloatArray, is_dense, n_rows
+from discernel.arrays import Device, FieldState, FloatArray, is_dense, n_rows
 from discernel.bank import CombinedFeatures, CombinedKernel, TargetKernels
 from discernel.kernels.evaluate import KernelSet
 from discernel.kernels.terms import PreparedRows
@@ -76,7 +76,7 @@ class Facts:
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class Model(FieldState):
     """The result of a fit, with everything that predictions, explanations and reports need.
 
     Scores of a row x are Σ_j k(x, z_j) coef_j + intercept, with the learned kernel k and the kept
@@ -117,20 +117,6 @@ class Model:
     kept: KeptRows = field(default_factory=KeptRows)
     device: Device | None = None
     stream: Any = None
-
-    @classmethod
-    def of_rows(cls, reader: RowReader, names: list[str] | None = None) -> Model:
-        """Return a model without scores, for estimators that predict in another way.
-
-        Parameters
-        ----------
-        reader : RowReader
-            Checks and encodes new rows.
-        names : list of str, optional
-            The names of the kernels.
-        """
-        facts = None if names is None else Facts(None, names, "dense")
-        return cls(reader, None, np.empty((0, 0)), np.empty(0), facts=facts)
 
     def scores(self, X: Any) -> FloatArray:
         """Return the scores of new rows, of shape (n_rows, n_scores).
@@ -182,9 +168,6 @@ class Model:
     def for_prediction(self) -> Model:
         """Return the model without the state that only `partial_fit` needs."""
         return replace(self, stream=None)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_few"}
 
 
 @dataclass(frozen=True, eq=False)

@@ -327,6 +327,9 @@ class Criterion(ABC):
 
 # ---- parts of the samples ----------------------------------------------------------------------
 
+#: The smallest part of the samples on which a search starts.
+_LEAST_START = 300
+
 
 class Part(NamedTuple):
     """Kernels and target of some of the samples.
@@ -357,3 +360,16 @@ def draw_part(bank: Bank, target: Target, share: float, random_state: Any) -> Pa
     rows = target.draw(share, check_random_state(0 if random_state is None else random_state))
     part = bank.subset(rows)
     return Part(part, target.subset(rows)) if part.n_kernels else None
+
+
+def draw_start(
+    bank: Bank, target: Target, few: int, random_state: Any, *, one_in: int = 3, most: int = 600
+) -> Part | None:
+    """Return a part of more than ``few`` samples, on which a search starts; None for fewer.
+
+    The part has one in so many of the samples, within limits.
+    """
+    n = target.n_samples
+    if n <= few:
+        return None
+    return draw_part(bank, target, min(max(n // one_in, _LEAST_START), most) / n, random_state)

@@ -24,18 +24,17 @@ from discernel.arrays import Device, FloatArray
 from discernel.bank import Bank, System
 from discernel.kernels.weighted import slices
 from discernel.programs.base import Part
-from discernel.programs.lambdas import FLAT, lambda_grid
+from discernel.programs.lambdas import FLAT
 from discernel.programs.least_squares import KernelLeastSquares
 from discernel.programs.lockstep import ErrorsAt, TargetErrors, minimize_errors
 from discernel.programs.loo import LeaveOneOut, LeaveOneOutProgram
+from discernel.programs.search import LAMBDAS, REFINEMENTS
 from discernel.programs.simplex import uniform
 from discernel.programs.solution import TargetWeights
 from discernel.programs.stacked import StackedKernels
 from discernel.progress.deadline import must_stop_learning
 from discernel.targets import RegressionTarget, Target
 
-#: λ to try, as in `Search`.
-_LAMBDAS = lambda_grid(0.0, -6.0, per_decade=1)
 #: Random weights that are tried, and the concentrations of their Dirichlet distributions. With six
 #: kernels, 200 rows and 100 targets they alone give as good predictions of new rows as descents
 #: from the average, in a sixth of the time.
@@ -43,8 +42,6 @@ _N_RANDOM, _CONCENTRATIONS = 64, (0.1, 1.0)
 #: The decrease below which descents from the best candidate end. Smaller ones halve the speed, and
 #: leave-one-out errors that are 0.3 % smaller, but no better predictions of new rows.
 _WORTHWHILE = 1e-3
-#: Evaluations on all samples, after a search on a part of them, as in `Search`.
-_REFINEMENTS = 3
 #: Numbers of predictions of all targets that are computed at a time.
 _BLOCK = 2**24
 
@@ -214,7 +211,7 @@ class TargetSearch:
     @property
     def lambdas(self) -> tuple[float, ...]:
         """The λ to try, in decreasing order."""
-        return _LAMBDAS if self.regularization is None else (self.regularization,)
+        return LAMBDAS if self.regularization is None else (self.regularization,)
 
     @cached_property
     def stacked(self) -> StackedKernels | None:
@@ -330,7 +327,7 @@ class TargetSearch:
             own = self.best(own, self.scored(replace(own, regularization=0.3 * own.regularization)))
         if must_stop_learning():
             return own
-        return self.best(own, self.descend(own, max_evaluations=_REFINEMENTS))
+        return self.best(own, self.descend(own, max_evaluations=REFINEMENTS))
 
     def best(self, one: TargetWeights, other: TargetWeights) -> TargetWeights:
         """Return the better of two candidates for each target, by error plus pull."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import Cholesky, FloatArray, inner, matmul
+from discernel.arrays import ALMOST_ZERO, Cholesky, FloatArray, inner, matmul
 from discernel.exceptions import NumericalError
 
 #: Steps of Newton's method at most, 5 to 15 are usual, and of conjugate gradients in each.
@@ -18,8 +18,6 @@ _MOST_STEPS, _MOST_INNER = 100, 200
 #: The share of the residual that is left of a Newton system: far from the optimum, and near it; no
 #: less than the root of so many times the tolerance.
 _ROUGH, _FINE, _TOLERANCES = 0.3, 1e-2, 10.0
-#: No objective counts as less: it is 0 where classes are told apart without an error.
-_LEAST_VALUE = 1e-300
 #: Steps of conjugate gradients in one of Newton's, after which the next has a new preconditioner:
 #: with up to 2,000 rows, its factorization takes the time of about ten of them.
 _MANY_INNER = 6
@@ -223,7 +221,7 @@ class _Point:
         size = first = inner(toward[n:], left)
         step = np.zeros_like(toward)
         # Rounding errors of a kernel of single precision can make a value near 0 negative.
-        share = max(first, 0.0) / max(self.value, _LEAST_VALUE)
+        share = max(first, 0.0) / max(self.value, ALMOST_ZERO)
         least = first * min(max(share**0.5, fine), _ROUGH) ** 2
         n_inner = 0
         while size > least and n_inner < _MOST_INNER:

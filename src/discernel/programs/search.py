@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from discernel.arrays import FloatArray
-from discernel.programs.base import Part, draw_part
+from discernel.programs.base import Part, draw_start
 from discernel.programs.lambdas import find_limit, lambda_grid
 from discernel.programs.loo import (
     LeaveOneOutProgram,
@@ -23,11 +23,11 @@ from discernel.programs.solution import Candidate, Solution, Status, StoppedErro
 from discernel.progress.deadline import must_stop_learning
 
 #: Evaluations of the leave-one-out gradient on all samples, after a search on a part of them.
-_REFINEMENTS = 3
+REFINEMENTS = 3
 #: Candidates whose score on a part of the samples is within this multiple of the best get a second
 #: λ on all samples.
 _CLOSE = 1.1
-_LAMBDAS = lambda_grid(0.0, -6.0, per_decade=1)
+LAMBDAS = lambda_grid(0.0, -6.0, per_decade=1)
 _SHRINKAGES = (0.03, 0.1, 0.3)
 
 
@@ -138,7 +138,7 @@ class _Search:
     def lambdas(self) -> tuple[float, ...]:
         """The λ to try, in decreasing order."""
         given = self.program.regularization
-        return _LAMBDAS if given is None else (given,)
+        return LAMBDAS if given is None else (given,)
 
     def lambdas_on_all(self, candidate: Candidate, best: Candidate) -> tuple[float, ...]:
         """Return the λ to try on all samples for a candidate found on a part of them.
@@ -161,7 +161,7 @@ class _Search:
         if self.program.regularization is None:
             # On all samples, a λ below the smallest one is tried too. Descent starts from one of
             # the λ and hardly moves where the error is flat, so 10 % away counts as the limit.
-            limit = find_limit(best.regularization, (0.9 * _LAMBDAS[0], 1.1 * _LAMBDAS[-1]))
+            limit = find_limit(best.regularization, (0.9 * LAMBDAS[0], 1.1 * LAMBDAS[-1]))
         return Solution(
             best.weights,
             best.score,
@@ -199,11 +199,8 @@ class Search:
     needs: ClassVar[tuple[str, ...]] = ("bank", "target", "pull")
 
     def solve(self, program: LeaveOneOutProgram, task: Task) -> Solution:
-        bank, n = program.bank, program.target.n_samples
-        part = None
-        if n > task.few:
-            share = min(max(n // 3, 300), 600) / n
-            part = draw_part(bank, program.target, share, task.random_state)
+        bank = program.bank
+        part = draw_start(bank, program.target, task.few, task.random_state)
         if part is None:
             search = _Search(program, task)
             search.try_all()
@@ -226,7 +223,7 @@ class Search:
             for weights in _on_all(candidate, part):
                 full.try_lambdas(name, weights, lambdas)
         if bank.has_matrices and not full.must_stop():
-            full.try_loo(full.found["loo"], max_evaluations=_REFINEMENTS)
+            full.try_loo(full.found["loo"], max_evaluations=REFINEMENTS)
         return full.solution()
 
 

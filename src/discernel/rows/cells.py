@@ -25,6 +25,8 @@ _CATEGORIES = ("Categorical", "dictionary")
 #: Distinct values of a column are counted up to this number.
 _MOST_VALUES = 10_000
 _DATES = (datetime.date, np.datetime64)
+#: Kinds of cells that cannot be mixed in a column, with their plurals for messages.
+KINDS = {"number": "numbers", "text": "text", "date": "dates"}
 #: Texts that mean a missing value.
 MISSING_VALUES = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "?")
 _NO_VALUES = frozenset(MISSING_VALUES)

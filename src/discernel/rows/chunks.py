@@ -114,7 +114,7 @@ class Chunk:
         parts: dict[str, Any] = {
             name: None if each is None else each[rows] for name, each in arrays.items()
         }
-        return replace(self, X=take_rows(self.X, rows), **parts)
+        return replace(self, X=_safe_indexing(self.X, rows), **parts)
 
 
 def _checked_labels(y: Any, n: int, place: Place) -> NDArray[Any]:
@@ -189,11 +189,6 @@ def errors_with_origin(place: Place) -> Iterator[None]:
 
 
 # ---- rows of arrays, sparse matrices and dataframes --------------------------------------------
-
-
-def take_rows(X: Any, rows: NDArray[np.intp] | slice) -> Any:
-    """Return some rows of an array, a sparse matrix or a dataframe."""
-    return _safe_indexing(X, rows)
 
 
 def stack_rows(parts: Sequence[Any]) -> Any:

@@ -27,7 +27,7 @@ from discernel.rows.encoder import (
 )
 from discernel.rows.formats import import_pandas
 
-_MOST_LISTED = 4
+_MOST_LISTED, _MOST_FLAGS = 4, 3
 #: A decimal number. Texts with leading zeros, such as 007, are codes, not numbers.
 NUMBER = re.compile(r"[+-]?(0|[1-9]\d*)(\.\d*)?([eE][+-]?\d{1,3})?")
 
@@ -342,7 +342,7 @@ def _row_counts(features: Any) -> list[str]:
     return [f"{listed(numbered)} {verb} the rows: leave {it} out if the order is random ({how})"]
 
 
-def flags(option: str, names: Sequence[str], limit: int = 3) -> str:
+def flags(option: str, names: Sequence[str]) -> str:
     """Return command-line options for some columns, with names in quotes if necessary."""
-    quoted = [f'"{name}"' if " " in name else name for name in names[:limit]]
-    return " ".join(f"--{option} {name}" for name in quoted) + (" ..." * (len(names) > limit))
+    quoted = [f'"{name}"' if " " in name else name for name in names[:_MOST_FLAGS]]
+    return " ".join(f"--{option} {name}" for name in quoted) + " ..." * (len(names) > _MOST_FLAGS)

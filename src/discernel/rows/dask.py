@@ -7,13 +7,14 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import is_frame
 from discernel.arrays.cluster import (
+    FAN_IN,
     SMALLER,
     active_client,
     explain_lost_workers,
@@ -21,14 +22,9 @@ from discernel.arrays.cluster import (
     scheduler,
 )
 from discernel.exceptions import InvalidInputError
-from discernel.rows.chunks import Chunk, Place, Reduction, Report, stack_rows
-from discernel.rows.sources import Layout, Source
+from discernel.rows.chunks import Chunk, Place, Reduction, Report, State, stack_rows
+from discernel.rows.sources import Layout, Result, Source
 
-State = TypeVar("State")
-Result = TypeVar("Result")
-
-#: The number of summaries merged by one task.
-_FAN_IN = 8
 #: The memory of a worker thread must hold a partition, its encoded numbers and some features.
 _COPIES = 3
 
@@ -98,8 +94,8 @@ class DaskSource(Source):
             yield chunk
 
     def map(self, work: Callable[[Chunk], Result]) -> Iterator[Result]:
-        for first in range(0, self.n_partitions, _FAN_IN):
-            some = range(first, min(first + _FAN_IN, self.n_partitions))
+        for first in range(0, self.n_partitions, FAN_IN):
+            some = range(first, min(first + FAN_IN, self.n_partitions))
             yield from (found[0] for found in self._mapped(_worked, work, some) if found)
 
     def reduce(self, reduction: Reduction[State], report: Report | None = None) -> State:
@@ -113,7 +109,7 @@ class DaskSource(Source):
         graph |= {each: (_n_rows, key) for each, key in zip(counts, keys, strict=True)}
         level = 0
         while len(keys) > 1:
-            groups = [keys[i : i + _FAN_IN] for i in range(0, len(keys), _FAN_IN)]
+            groups = [keys[i : i + FAN_IN] for i in range(0, len(keys), FAN_IN)]
             keys = [(merge, level, i) for i in range(len(groups))]
             graph |= {key: (_merged, sent, some) for key, some in zip(keys, groups, strict=True)}
             level += 1

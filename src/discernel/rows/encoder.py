@@ -17,6 +17,7 @@ from discernel.arrays import FloatArray, is_frame
 from discernel.exceptions import InvalidInputError, LeftOutColumnWarning, caller_stacklevel
 from discernel.kernels.columns import column_spreads
 from discernel.rows.cells import (
+    KINDS,
     Column,
     ColumnFacts,
     as_table,
@@ -239,21 +240,20 @@ class EncodedDates(EncodedColumn):
 
     def encode(self, column: Column, out: FloatArray) -> None:
         """Write the encoded columns to ``out``."""
-        found = date_parts(read_times(column, self.format))
-        for each, (part, place) in zip(self.numbers, self._places.items(), strict=True):
-            numbers, kinds = found[part], frozenset(("number",))
+        cells, kinds = self.input_cells(column).values(), frozenset(("number",))
+        for each, numbers, place in zip(self.numbers, cells, self._places, strict=True):
             each.encode(Column(column.name, numbers, np.isnan(numbers), kinds), out[:, place])
 
     def typical(self, encoded: FloatArray) -> FloatArray:
         """Return the encoded columns of a typical row: medians."""
-        pairs = zip(self.numbers, self._places.values(), strict=True)
+        pairs = zip(self.numbers, self._places, strict=True)
         return np.concatenate([each.typical(encoded[:, place]) for each, place in pairs])
 
     @property
-    def _places(self) -> dict[str, slice]:
+    def _places(self) -> list[slice]:
         """The encoded columns of each part."""
         pairs = zip(self.parts, self.numbers, strict=True)
-        return view_slices({part: len(each.outputs) for part, each in pairs})
+        return list(view_slices({part: len(each.outputs) for part, each in pairs}).values())
 
 
 @dataclass(frozen=True)
@@ -380,13 +380,12 @@ def _learn(
 
 def _refuse_mixed(column: Column) -> None:
     """Raise an error if a column holds values of two kinds: numbers, text or dates."""
-    found = [kind for kind in ("number", "text", "date") if kind in column.kinds]
+    found = [kind for kind in KINDS if kind in column.kinds]
     if len(found) < 2 or (column.declared and "date" not in found):
         return
-    words = {"number": "numbers", "text": "text", "date": "dates"}
     cells = [column.example([kind]) for kind in found[:2]]
     raise InvalidInputError(
-        f"The column {column.name!r} must hold {' or '.join(words[kind] for kind in found)}, not "
+        f"The column {column.name!r} must hold {' or '.join(KINDS[kind] for kind in found)}, not "
         f"both. Got {cells[0]!r} and {cells[1]!r}. Convert it to numbers with pd.to_numeric, to "
         "dates with pd.to_datetime, or to text with astype(str)."
     )

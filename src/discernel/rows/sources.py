@@ -12,9 +12,8 @@ import numpy as np
 from discernel.arrays import convert_rows, is_dask, is_frame, is_sparse, memory_limit, n_rows
 from discernel.exceptions import InvalidInputError, check_count, listed
 from discernel.progress.deadline import is_late
-from discernel.rows.chunks import Chunk, Place, Reduction, Report
+from discernel.rows.chunks import Chunk, Place, Reduction, Report, State
 
-State = TypeVar("State")
 Result = TypeVar("Result")
 
 #: Limits of the size of a chunk, in bytes and as a fraction of the machine's memory.
@@ -85,6 +84,13 @@ class Source(ABC):
         if done == 0:
             raise self.no_rows()
         return state
+
+    def first(self) -> Chunk:
+        """Return the first chunk that has rows, or raise an error if there is none."""
+        for chunk in self.chunks():
+            if chunk.n_rows:
+                return chunk
+        raise self.no_rows()
 
     def no_rows(self) -> InvalidInputError:
         """Return the error for a source without rows."""

@@ -16,7 +16,6 @@ from discernel.bank.grams import check_grams
 from discernel.estimators.base import BaseKernelEstimator
 from discernel.exceptions import InvalidInputError, check_number, unknown_choice
 from discernel.kernels import kernel_names
-from discernel.model import Model
 from discernel.model.training import check_training
 from discernel.targets import ClassTarget
 from discernel_reproduction.baselines.conformal_factor import (
@@ -26,6 +25,7 @@ from discernel_reproduction.baselines.conformal_factor import (
     factor_design,
     maximize,
 )
+from discernel_reproduction.baselines.rows import model_of_rows
 
 
 class ConformalKernelTransformer(
@@ -141,7 +141,7 @@ class ConformalKernelTransformer(
         scale = np.sqrt(np.mean(factors**2 * np.diagonal(stack[0])))
         # J is the same for q and −q.
         self.alpha_ = found.alpha / (np.copysign(scale, factors.sum()) if scale > 0 else 1.0)
-        self.model_ = Model.of_rows(training.reader)
+        self.model_ = model_of_rows(training.reader)
         self.rows_ = None if kernels[0].precomputed else X
         self.factors_ = design @ self.alpha_
         self.separability_ = found.value

@@ -16,9 +16,9 @@ from discernel.arrays import FloatArray, blas_threads, n_rows
 from discernel.bank.grams import check_grams
 from discernel.estimators.base import BaseKernelEstimator
 from discernel.exceptions import InvalidInputError, check_count
-from discernel.model import Model
 from discernel.model.training import check_training
 from discernel.papers.separability.spectrum_choice import neighbor_votes
+from discernel_reproduction.baselines.rows import model_of_rows
 
 #: Bytes of one matrix between new and training rows; more rows are taken in turns.
 _BLOCK_BYTES = 64 * 2**20
@@ -102,7 +102,7 @@ class KernelNeighborsClassifier(ClassifierMixin, BaseKernelEstimator):
                 squares = grams[0].diagonal().copy()
         self.classes_, self._codes = np.unique(y, return_inverse=True)
         self.kernel_ = kernel
-        self.model_ = Model.of_rows(training.reader)
+        self.model_ = model_of_rows(training.reader)
         self.n_samples_fit_ = n_samples
         self._rows = None if kernel.precomputed else X
         self._squares = squares

@@ -20,9 +20,9 @@ from discernel.estimators.discriminant import KernelDiscriminant
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.kernels import Kernel, Precomputed, kernel_names
 from discernel.learn.learn import DEFAULT_REGULARIZATIONS
-from discernel.model import Model
 from discernel.model.training import check_training
 from discernel.targets import ClassTarget
+from discernel_reproduction.baselines.rows import model_of_rows
 from discernel_reproduction.baselines.svm import LearnedKernelSVC
 
 #: What the λ or C of a classifier is called, and which values are tried. The papers name no values
@@ -213,7 +213,7 @@ class SingleKernelClassifier(ClassifierMixin, BaseKernelEstimator):
         self.estimator_ = (
             make(self.best_kernel_).set_params(**{parameter: values[column]}).fit(X, labels)
         )
-        self.model_ = Model.of_rows(training.reader, names)
+        self.model_ = model_of_rows(training.reader, names)
         self.regularizations_ = np.array(values)
         self.classes_ = target.classes
         return self

@@ -30,7 +30,7 @@ from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 
-from discernel.arrays import FloatArray
+from discernel.arrays import ALMOST_ZERO, FloatArray
 from discernel.bank import Bank, Matrices, Normalization, StoredMatrices
 from discernel.exceptions import check_number, unknown_choice
 from discernel.papers.margin.solver import Machine, MarginPoint, maximize
@@ -41,8 +41,6 @@ from discernel.targets import ClassTarget, Target
 
 MarginKind = Literal["SM1", "SM2", "SM2_C"]
 
-#: Avoids 0/0 if all α are 0.
-_TINY = 1e-300
 _KINDS: tuple[MarginKind, ...] = ("SM1", "SM2", "SM2_C")
 
 
@@ -116,7 +114,7 @@ class SoftMargin(ConvexProgram):
         alpha = np.clip(self.signs * beta, 0.0, self.limit * self.roots)
         second, counted = self.signs > 0, self.roots * alpha
         sums = np.where(second, counted[second].sum(), counted[~second].sum())
-        return np.asarray(self.signs * alpha * (sums.min() / np.maximum(sums, _TINY)))
+        return np.asarray(self.signs * alpha * (sums.min() / np.maximum(sums, ALMOST_ZERO)))
 
     def linear_part(self, beta: FloatArray) -> float:
         """Return 2αᵀ1 − ρ‖α‖², the part of the maximum that does not depend on the weights."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from discernel.arrays import Cholesky, FloatArray, matmul
+from discernel.arrays import ALMOST_ZERO, Cholesky, FloatArray, matmul
 from discernel.programs.base import Point, relative_gap
 from discernel.programs.simplex import normalize, uniform
 from discernel.programs.solution import Monitor, Solution, Status, Task, silent
@@ -34,8 +34,6 @@ _SMALLEST_STEP = 1e-8
 _PATIENCE, _NEAR = 5, 0.1
 #: The relative gap of the machine at fixed weights, if floating point allows it.
 _INNER_TOL = 1e-11
-#: Avoids 0/0 if all α are 0.
-_TINY = 1e-300
 #: Lower limit of the numbers added to the diagonal of kernels of trace n_samples.
 _FLOOR = 1e-12
 
@@ -163,7 +161,7 @@ class _Iterate:
         beta = signs / np.where(second, rows[second].sum(), rows[~second].sum()) * roots
         products = program.products(beta)
         largest = float((products @ beta).max())
-        size = 2.0 / max(largest + program.ridge * float(beta @ beta), _TINY)
+        size = 2.0 / max(largest + program.ridge * float(beta @ beta), ALMOST_ZERO)
         size = min(size, 0.5 * program.limit / float(np.abs(beta / roots).max()))
         alpha, energies = size * np.abs(beta), size**2 * (products @ beta)
         level = 0.5 * float(energies.max()) + 0.05 * float((roots * alpha).sum())

@@ -40,14 +40,10 @@ from discernel.targets import ClassTarget, labels_without_weight
 _SQUARED_WIDTHS = (0.125, 0.25, 0.5, 1.0, 2.0)
 
 
-def _final_has(method: str) -> Any:
-    """Return a check that the final estimator has a method."""
-
-    def check(self: SeparabilityClassifier) -> bool:
-        final = getattr(self, "estimator_", self.estimator)
-        return final is None or hasattr(final, method)
-
-    return check
+def _has_probabilities(classifier: SeparabilityClassifier) -> bool:
+    """Return whether the final estimator, if there is one, predicts probabilities."""
+    final = getattr(classifier, "estimator_", classifier.estimator)
+    return final is None or hasattr(final, "predict_proba")
 
 
 class _Neighbors(ClassifierMixin, BaseEstimator):
@@ -367,7 +363,7 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelEstimator):
         learned = self._learned(X)
         return np.asarray(self.estimator_.predict(learned))
 
-    @available_if(_final_has("predict_proba"))  # type: ignore[untyped-decorator]
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     @like_input
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the class probabilities of each row, if the classifier has them.
