@@ -57,9 +57,10 @@ FITS = "rkda given", "default", "rkda path"
 BANKS = "rkda tiled", "rkda iterative"
 LOOPS = "compiled", "numpy"
 COLUMNS = "gram", "cholesky", "pass double", "pass single", *FITS
-#: What is drawn, and the colours of its lines.
+#: What is drawn, the colours of its lines, and the ticks of its axis.
 DRAWN = {"rkda given": "rkda, λ given", "default": "default", "cholesky": "one Cholesky"}
 COLORS = "#2f6f9f", "#b5382a", "#7a7a8c"
+SECONDS = 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0
 #: Growth of the cost with rows and threads, and its factor without compiled loops, by which
 #: combinations are ordered.
 ROW_POWER, THREAD_POWER, INTERPRETED = 2.6, 0.7, 1.5
@@ -390,7 +391,8 @@ def draw(results: list[dict[str, Any]], target: Path) -> None:
                 seconds = [found[place] for place in places]
                 axes.loglog(places, seconds, style, color=color, label=label)
         ticks = sorted({one["threads"] for one in results})
-        axes.set(xlabel="threads", title=f"{rows:,} rows", xticks=ticks)
+        axes.set(xlabel="threads", title=f"{rows:,} rows", xticks=ticks, yticks=SECONDS)
+        axes.set(xlim=(0.85 * ticks[0], 1.2 * ticks[-1]), ylim=(0.1, 25.0))
         axes.xaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_major_formatter("{x:g}")
         axes.minorticks_off()

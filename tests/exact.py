@@ -14,6 +14,7 @@ import numpy as np
 from flint import arb, arb_mat, ctx
 
 BITS = 400
+ctx.prec = BITS  # of the whole process, whichever test comes first
 
 #: A kernel whose centred trace is below this share of its trace counts as constant.
 CONSTANT = 1e-12
@@ -348,7 +349,6 @@ def check_claims(problem: Problem, claims: list[Claim], program: Any = None) -> 
     if its weights are not allowed, if its objective is not that of its weights, or if its gap
     is smaller than the distance of its weights to the best of all.
     """
-    ctx.prec = BITS
     program = problem.exact() if program is None else program
     wrong, found = [], []
     for claim in claims:
@@ -393,7 +393,6 @@ def largest_gap(problem: Problem, claims: list[Claim], program: Any = None) -> f
 
     None where no claim has converged.
     """
-    ctx.prec = BITS
     program = problem.exact() if program is None else program
     found = [(claim, program.at(claim.weights[program.kept])) for claim in claims]
     best = arb(0)
