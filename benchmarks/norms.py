@@ -29,7 +29,7 @@ from discernel import learn_kernel  # noqa: E402
 from discernel.criteria import RKDA  # noqa: E402
 from discernel.exceptions import DiscernelError  # noqa: E402
 from discernel.kernels import RBF  # noqa: E402
-from tests.exact import BITS, Claim, check_claims, ctx, largest_gap, make_problem  # noqa: E402
+from tests.exact import Claim, check_claims, largest_gap, make_problem  # noqa: E402
 
 NORMS = (1.0, 4 / 3, 2.0, 4.0, 16.0)
 
@@ -61,7 +61,6 @@ def check(seed, norm):
         claims.append(claim)
         if tol == 1e-6:
             ended[f"{solver}: {'certified' if claim.converged else 'not certified'}"] += 1
-    ctx.prec = BITS
     program = problem.exact()
     faults += check_claims(problem, claims, program)
     return faults, ended, largest_gap(problem, claims, program)

@@ -351,7 +351,7 @@ def test_errors_near_the_limit_are_learned_to_the_gap_asked_for(blurred, monkeyp
     grams, y = blurred
     options = {"criterion": "rkda", "solver": "newton", "tol": 1e-10}
     plain = learn_kernel(grams, y, **options)
-    monkeypatch.setattr(import_module("discernel.learn.learn"), "_MARGIN", 50.0)
+    monkeypatch.setattr(import_module("discernel.learn.learn"), "_MARGIN", 500.0)
     seen = []
     learned = learn_kernel(grams, y, **options, callback=seen.append)
     last = {}
