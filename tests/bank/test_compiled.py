@@ -10,6 +10,7 @@ from discernel.arrays.loops import SWITCH, SumOfKernels, compiled_loops
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank.iterative import IterativeBank
 from discernel.bank.tiled import TiledBank
+from discernel.exceptions import InvalidInputError
 from discernel.kernels import (
     RBF,
     ChiSquared,
@@ -127,6 +128,37 @@ def test_tiles_between_rows_and_others_are_those_of_numpy(rows, kind, n_threads,
         assert_allclose(found, its, rtol=1e-12, atol=1e-12 * np.abs(its).max())
     # Of cosines, and of kernels without loops, NumPy computes the tiles.
     assert ("write_between" in calls) == (kind in WHOLE)
+
+
+PLACES = {
+    "rows of a wider matrix": lambda: np.full((N, 400), np.nan)[:, 50:350],
+    "columns after columns": lambda: np.empty((N, 300), order="F"),
+    "single precision": lambda: np.empty((N, 300), dtype=np.float32),
+}
+
+
+@pytest.mark.parametrize("kind", ["ladder", "city", "by NumPy"])
+@pytest.mark.parametrize("place", PLACES)
+def test_matrices_are_written_to_any_memory(rows, kind, place, monkeypatch):
+    monkeypatch.setattr(weighted, "_COMPILED_ENTRIES", 0)
+    kernels = weighted.WeightedKernels(
+        [kernel.resolve(rows) for kernel in KINDS[kind]], np.linspace(0.5, 1.5, len(KINDS[kind]))
+    )
+    expected = without(monkeypatch, lambda: kernels(rows, rows[:300]))
+    out = PLACES[place]()
+    kernels.write(rows, rows[:300], out)
+    assert_allclose(out, expected, rtol=1e-6 if out.itemsize == 4 else 1e-11)
+    if out.base is not None:
+        assert np.isnan(out.base[:, [49, 350]]).all()
+
+
+def test_values_that_are_not_finite_are_found_where_they_are_written(rows, monkeypatch):
+    monkeypatch.setattr(weighted, "_COMPILED_ENTRIES", 0)
+    far = rows.copy()
+    far[500, 1] = 1e150
+    kernels = weighted.WeightedKernels([Polynomial(degree=3)], np.ones(1))
+    with pytest.raises(InvalidInputError, match="between new row 500 and training row 0"):
+        kernels(far, rows[:300])
 
 
 @pytest.mark.parametrize("columns", [[1], [0, 3], [0, 1, 2, 3]])

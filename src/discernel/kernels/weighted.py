@@ -64,14 +64,12 @@ class WeightedKernels:
             out[:] = 0.0
 
         def use(rows: slice, columns: slice, matrix: FloatArray, _: Buffers) -> None:
-            if is_once:
-                out[rows, columns] = matrix
-            else:
+            if not is_once:
                 out[rows, columns] += matrix
             if not np.isfinite(matrix.sum()):  # in the cache; of all entries it takes far longer
                 suspects.append(rows)
 
-        self.each_tile(X, Z, out.shape[1], use)
+        self.each_tile(X, Z, out.shape[1], use, out if is_once else None)
         if suspects:
             self.check_finite(X, Z, out)
 
@@ -121,8 +119,12 @@ class WeightedKernels:
 
     # ---- tiles -------------------------------------------------------------------------------
 
-    def each_tile(self, X: Any, Z: Any, n_columns: int, use: Use) -> None:
+    def each_tile(
+        self, X: Any, Z: Any, n_columns: int, use: Use, out: FloatArray | None = None
+    ) -> None:
         """Call ``use`` with parts of Σ c_i k_i, which sum to the whole.
+
+        With ``out``, for kernels that are all computed in tiles, the parts are written there.
 
         Each block of new rows is processed by one thread. Kernels of distances or inner products
         of dense rows are computed in tiles, other kernels for all training rows at once. For
@@ -155,9 +157,11 @@ class WeightedKernels:
                     use(rows, slice(0, m), matrix * factors[position], buffers)
             for tile in slices(rows, height) if shared else ():
                 sums = parts.of(tile.start)
-                for columns in slices(slice(0, m), width):
+                # Compiled loops have tiles of their own: threads wait less for the interpreter.
+                is_whole = out is not None and sums.is_compiled
+                for columns in slices(slice(0, m), m if is_whole else width):
                     with _ignore_not_finite():
-                        use(tile, columns, sums(tile, columns, buffers), buffers)
+                        use(tile, columns, sums(tile, columns, buffers, out), buffers)
 
         blocks = slices(slice(0, n_rows(X)), step)
         in_threads(work, blocks, [Buffers() for _ in range(min(n_threads, len(blocks)))])
@@ -172,7 +176,8 @@ class WeightedKernels:
                 return
         row = int(np.argmin(np.isfinite(results).all(axis=1)))
         for kernel in self.kernels:
-            values = kernel(X[row : row + 1], Z)[0]
+            with _ignore_not_finite():
+                values = kernel(X[row : row + 1], Z)[0]
             if not np.isfinite(values).all():
                 column = int(np.argmax(~np.isfinite(values)))
                 raise InvalidInputError(
@@ -220,16 +225,30 @@ class _Sums:
         self._start = start
         self._compiled = kernels.compiled(rows, factors, others)[0] if is_compiled else None
 
-    def __call__(self, tile: slice, columns: slice, buffers: Buffers) -> FloatArray:
-        """Return a tile, in a buffer."""
+    @property
+    def is_compiled(self) -> bool:
+        """Whether compiled loops make the tiles."""
+        return self._compiled is not None
+
+    def __call__(
+        self, tile: slice, columns: slice, buffers: Buffers, out: FloatArray | None = None
+    ) -> FloatArray:
+        """Return a tile: its place in ``out`` or, without it, in a buffer."""
         own = slice(tile.start - self._start, tile.stop - self._start)
+        place = None if out is None else out[tile, columns]
         if self._compiled is None:
             rows, others = self._known
-            known = rows[own], others[columns], buffers
-            return np.asarray(self._kernels.weighted_sum(self._factors, *known))
-        out = buffers("total", (tile.stop - tile.start, columns.stop - columns.start))
-        self._compiled.write_between(own, columns, out)
-        return out
+            found = self._kernels.weighted_sum(self._factors, rows[own], others[columns], buffers)
+        elif place is not None and (place.strides[1], place.dtype) == (8, np.float64):
+            self._compiled.write_between(own, columns, place)
+            return place
+        else:
+            found = buffers("total", (tile.stop - tile.start, columns.stop - columns.start))
+            self._compiled.write_between(own, columns, found)
+        if place is None:
+            return np.asarray(found)
+        place[:] = found
+        return place
 
 
 def _ignore_not_finite() -> np.errstate:
