@@ -60,16 +60,19 @@ class WeightedKernels:
         keys = [key for kernel in self.kernels for key in keys_of(kernel.terms())]
         is_once = bool(keys) and all(pair.is_prepared for pair, _ in keys)  # entries are of a tile
         suspects: list[slice] = []
+        in_place = is_once and out.dtype == np.float64 and out.strides[1] == out.itemsize
         if not is_once:
             out[:] = 0.0
 
         def use(rows: slice, columns: slice, matrix: FloatArray, _: Buffers) -> None:
             if not is_once:
                 out[rows, columns] += matrix
+            elif not in_place:
+                out[rows, columns] = matrix
             if not np.isfinite(matrix.sum()):  # in the cache; of all entries it takes far longer
                 suspects.append(rows)
 
-        self.each_tile(X, Z, out.shape[1], use, out if is_once else None)
+        self.each_tile(X, Z, out.shape[1], use, out if in_place else None)
         if suspects:
             self.check_finite(X, Z, out)
 
@@ -124,7 +127,8 @@ class WeightedKernels:
     ) -> None:
         """Call ``use`` with parts of Σ c_i k_i, which sum to the whole.
 
-        With ``out``, for kernels that are all computed in tiles, the parts are written there.
+        With ``out``, of double precision and contiguous rows, for kernels that are all computed in
+        tiles, the parts are written there.
 
         Each block of new rows is processed by one thread. Kernels of distances or inner products
         of dense rows are computed in tiles, other kernels for all training rows at once. For
@@ -236,15 +240,13 @@ class _Sums:
         """Return a tile: its place in ``out`` or, without it, in a buffer."""
         own = slice(tile.start - self._start, tile.stop - self._start)
         place = None if out is None else out[tile, columns]
-        if self._compiled is None:
-            rows, others = self._known
-            found = self._kernels.weighted_sum(self._factors, rows[own], others[columns], buffers)
-        elif place is not None and (place.strides[1], place.dtype) == (8, np.float64):
+        if self._compiled is not None:
+            if place is None:
+                place = buffers("total", (tile.stop - tile.start, columns.stop - columns.start))
             self._compiled.write_between(own, columns, place)
             return place
-        else:
-            found = buffers("total", (tile.stop - tile.start, columns.stop - columns.start))
-            self._compiled.write_between(own, columns, found)
+        rows, others = self._known
+        found = self._kernels.weighted_sum(self._factors, rows[own], others[columns], buffers)
         if place is None:
             return np.asarray(found)
         place[:] = found
