@@ -394,8 +394,8 @@ is best.
 
 | method | what it is |
 |---|---|
-| default | `MultipleKernelDiscriminant()` on {rows}; two or three kernels for each source of mfeat \
-and protein fold |
+| default | `MultipleKernelDiscriminant()` on {rows}; two or three kernels for each source of \
+mfeat and protein fold |
 | average, single | the plain average of ten kernels, and the one with the least \
 leave-one-out error |
 | svc grid | scikit-learn's `SVC`, ten widths × four C by cross-validation, with Platt scaling |
