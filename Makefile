@@ -11,12 +11,12 @@ endif
 
 .PHONY: help demo test test-oldest check format bench reproduce docs docs-check build clean
 help:
-	@echo "make demo    set up, then show what it does beside forest, boosting and SVC; ends with a report"
+	@echo "make demo    set up, then compare with forest, boosting and SVC; ends with a report"
 	@echo "make test    set up, then run all tests"
-	@echo "make test-oldest    the tests of the library with the lowest versions that it allows"
+	@echo "make test-oldest    run the tests with the oldest versions that it allows"
 	@echo "make check   formatting, lint, types, spelling, layering"
 	@echo "make bench   the measured claims of README and docs (needs DISCERNEL_DATA)"
-	@echo "make reproduce    set up, then run the papers' tables again, three divisions each"
+	@echo "make reproduce    set up, then reproduce the papers' tables, three splits each"
 	@echo "make docs    the documentation site, in build/docs; warnings are errors"
 	@echo "make docs-check    links, search and accessibility of the built site, with pictures"
 	@echo "make build   the sdist and the wheel, in dist/"

@@ -394,9 +394,9 @@ is best.
 
 | method | what it is |
 |---|---|
-| default | `MultipleKernelDiscriminant()` on {rows}; two or three kernels for each view of mfeat \
-and protein fold |
-| average, single | the plain average of ten kernels, and the single one with the least \
+| default | `MultipleKernelDiscriminant()` on {rows}; two or three kernels for each source of \
+mfeat and protein fold |
+| average, single | the plain average of ten kernels, and the one with the least \
 leave-one-out error |
 | svc grid | scikit-learn's `SVC`, ten widths × four C by cross-validation, with Platt scaling |
 | easymkl | MKLpy, λ = 0.1 and C = 10 |

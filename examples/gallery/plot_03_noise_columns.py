@@ -51,5 +51,5 @@ right.set(title="Importances", xlabel="column (0 and 1 are relevant)", ylabel="s
 plt.show()
 
 # %%
-# **Takeaway:** learned column scales suppress noise columns. With very many of them for the number
-# of rows, a random forest finds the two relevant columns sooner.
+# **Takeaway:** learned column scales suppress noise columns. There are limits: with 256 columns and
+# 600 rows, a random forest is more accurate.

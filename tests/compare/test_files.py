@@ -544,7 +544,7 @@ def test_classes_of_decimal_numbers_keep_their_spelling(write):
 def test_a_target_that_is_not_there_lists_what_is_near(write):
     with pytest.raises(InvalidInputError, match=r"Got 'TARGETS'\. Did you mean 'target'\?"):
         read_file("mine", write(GOOD), "TARGETS")
-    with pytest.raises(InvalidInputError, match=r"Got 'zzz'\. There are 'a', 'b', 'target'"):
+    with pytest.raises(InvalidInputError, match=r"Got 'zzz'\. The columns are 'a', 'b', 'target'"):
         read_file("mine", write(GOOD), "zzz")
 
 

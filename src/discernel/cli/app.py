@@ -87,7 +87,7 @@ _add(
 _add(
     "report",
     reporting.report_command,
-    "Write a page about a model, or about results.",
+    "Write a report about a model, or about results.",
     "discernel report patients.skops",
     "discernel report patients.skops --explain new.csv --row 12 -o page.html",
     "discernel report discernel-results/results.sqlite --metric log_loss",

@@ -98,7 +98,7 @@ def fit_command(
     """Fit a model to a table with a column of classes or numbers, and save the model.
 
     The delimiter, decimal sign, header and column types are detected and shown. Categories, missing
-    cells and dates need no preparation; columns that number the rows are left out.
+    cells and dates need no preparation. Row numbers and free text are left out.
     """
     with one_line_errors():
         output = _default_output(data[0]) if output is None else output

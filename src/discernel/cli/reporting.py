@@ -43,16 +43,16 @@ def report_command(
     what: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE", help="A model that `discernel fit` wrote, or a file of results."
+            metavar="FILE", help="A model file, or a file of results of `discernel compare`."
         ),
     ] = DEFAULT_STORE,
     output: Annotated[
         Path | None,
-        output_option("Where to write the page. (default: FILE with .html)"),
+        output_option("Where to write the report. (default: FILE with .html)"),
     ] = None,
     title: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="Title of the page. (default: the name of the data)"),
+        typer.Option(metavar="TEXT", help="Title of the report. (default: the name of the data)"),
     ] = None,
     metric: Annotated[
         str | None,
@@ -68,11 +68,11 @@ def report_command(
     ] = None,
     row: RowNumbers = None,
 ) -> None:
-    """Write a page about a model, or about all results in a file.
+    """Write a report about a model, or about all results in a file.
 
-    The page is a single HTML file that needs no other files. The page of a
-    model shows which columns matter, the expected performance on new rows, and
-    how the model was chosen; with --explain, also explanations of predictions.
+    The report is a single HTML file that works offline. That of a model shows
+    which columns matter, the expected performance on new rows, and how the
+    model was chosen; with --explain, also explanations of predictions.
     """
     with one_line_errors():
         page = output or what.with_suffix(".html")
@@ -82,7 +82,7 @@ def report_command(
             _report_model(what, page, title, explain, row or ())
         elif explain is not None or row:
             raise InvalidInputError(
-                "--explain and --row need a model that `discernel fit` wrote. "
+                "--explain and --row need a model file. "
                 f"{what.name} is not a model. Omit these options, or name a model."
             )
         else:
@@ -157,7 +157,7 @@ def _report_store(path: Path, page: Path, title: str, metric: str | None) -> Non
 def info_command(
     model: Annotated[
         Path | None,
-        typer.Argument(metavar="MODEL", help="A model to describe."),
+        typer.Argument(metavar="MODEL", help="A model file to describe."),
     ] = None,
     store: StoreFile = DEFAULT_STORE,
     as_json: AsJson = False,

@@ -149,7 +149,7 @@ SplitCount = Annotated[
 ReportFile = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE", help="Where to write the page. (default: in the folder of the store)"
+        metavar="FILE", help="Where to write the report. (default: in the folder of the store)"
     ),
 ]
 Jobs = Annotated[

@@ -317,10 +317,10 @@ class BaseKernelDiscriminant(
         per_class: bool = False,
         allow_empty: bool = False,
     ) -> NDArray[np.bool_]:
-        """Return a set of classes for each row that contains the class with a given probability.
+        """Return a prediction set of classes for each row, with the given coverage.
 
-        A class is in the set if its probability is at least a limit: the one that the share
-        ``coverage`` of the held-out training rows reach with the probability of their own class.
+        The set contains the classes whose probability is at least a threshold. The share
+        ``coverage`` of the held-out training rows reach it with the probability of their own class.
         These are the held-out rows of `expected_`; nothing is fitted again.
 
         Parameters
@@ -330,8 +330,8 @@ class BaseKernelDiscriminant(
         coverage : float, default=0.9
             The share of new rows whose class is to be in their set, above 0 and below 1.
         per_class : bool, default=False
-            Whether this share is to hold for the rows of every class, which then has a limit of
-            its own. The share then does not depend on the class frequencies of new rows. A class
+            Whether this share is to hold for the rows of every class, with a threshold for each.
+            The share then does not depend on the class frequencies of new rows. A class
             with fewer than coverage/(1 − coverage) held-out rows, 9 for 0.9, is in every set.
         allow_empty : bool, default=False
             Whether a set may be empty, if no class is likely enough. By default such a set
@@ -346,7 +346,7 @@ class BaseKernelDiscriminant(
         Notes
         -----
         *What is exact.* If the probabilities of n rows and of a new row are exchangeable, the
-        probability of the new row's own class is at least the limit with a probability of at least
+        probability of the new row's own class reaches the threshold with a probability of at least
         ``coverage``, and without ties of at most coverage + 1/(n + 1): its rank among the n + 1 is
         uniform (`conformal_quantile` has the proof). This is so if no model has seen any of the
         rows.
@@ -479,12 +479,12 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         dictionaries contain kernels of `discernel.kernels`, names of scikit-learn pairwise
         kernels, scikit-learn Gaussian process kernels or callables, and use the columns unscaled;
         ``kernel.on(columns)`` restricts a kernel to one data source. A dictionary of names to
-        columns, such as ``{"scan": slice(0, 50), "clinic": ["age", "bmi"]}``, makes one kernel of
-        each source, the average of those of ``"auto"`` on its columns, and one of all sources
-        together; the criterion ``"auto"`` leaves out sources that do not help.
+        columns, such as ``{"scan": slice(0, 50), "clinic": ["age", "bmi"]}``, makes one kernel for
+        each source, an average of Gaussian kernels or of those of ``"auto"`` on its columns, and
+        one for all sources together; the criterion ``"auto"`` leaves out sources that do not help.
     criterion : str or object, default="auto"
         The criterion that determines the weights. ``"auto"`` selects the candidate that predicts
-        held-out rows best: for given kernels the plain average, the best single kernel,
+        held-out rows best: of kernels that you pass, the plain average, the best single kernel,
         ``"rkda"`` with shrinkage, or ``"loo"``; with ``kernels="auto"``, equal or learned weights,
         with or without learned scales. ``"rkda"`` [Ye08]_, for any number of classes, and
         ``"fdr"`` [Kim06]_ and ``"margin"`` [Lanckriet04]_, for two, are convex and certified;
@@ -492,15 +492,17 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         error with a penalty on unequal weights. ``"akfd"`` [Fung04]_, ``"alignment"``
         [Pothin06]_ and ``"separability"`` [Yeung06]_ follow these papers. ``"uniform"`` is the
         plain average, and `discernel.criteria.GivenWeights` sets fixed weights.
-    solver : {"auto", "newton", "galerkin", "sdp", "sdp_approximate", "qcqp", "silp"} or object
-        The solver of a convex criterion. ``"auto"`` is ``"newton"`` or, for ``"rkda"`` with many
-        rows, ``"galerkin"``, which needs fewer factorizations. With a named solver or
+    solver : str or object, default="auto"
+        The solver of the criterion: a name, such as ``"newton"`` or ``"silp"``, or an object of
+        `discernel.solvers`. For ``"rkda"``, ``"auto"`` is ``"galerkin"`` with many rows,
+        ``"columns"`` with many kernels, and otherwise ``"newton"``. With a named solver or
         ``regularization="joint"``, ``criterion="auto"`` means ``"rkda"``.
     regularization : float, "auto", "loo" or "joint", default="auto"
-        λ, relative to the normalized kernels. ``"auto"`` means ``"loo"``, the λ with the least
-        leave-one-out error on a path. ``"joint"`` learns λ together with the weights (``"rkda"``
-        only). 0 requires a kernel matrix of full rank and weights that do not depend on λ, such as
-        that of a single kernel.
+        λ, relative to the normalized kernels. ``"auto"`` means ``"loo"``: the largest λ of a path
+        whose leave-one-out error is within 1 % of the least; the criteria ``"auto"`` and ``"loo"``
+        choose λ with the weights. ``"joint"`` learns both in one program (``"rkda"`` only). 0
+        requires a kernel matrix of full rank and weights that do not depend on λ, such as that of a
+        single kernel.
     statistics : {"loo", "training"}, default="loo"
         Scores from which class means and covariance are estimated: held-out predictions, for
         calibrated probabilities, or predictions of the training rows, as in the papers.

@@ -388,11 +388,11 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
 
     @by_chunks
     def predict_interval(self, X: Any, coverage: float = 0.9) -> FloatArray:
-        """Return an interval for each row that contains its target with a given probability.
+        """Return a prediction interval for each row, with the given coverage.
 
-        The interval is the prediction plus and minus q exp(κg(x)). exp(κg(x)) is the relative size
-        of errors, as in ``predict(X, return_std=True)``, and q the conformal quantile of the
-        held-out errors divided by it. Nothing is fitted again.
+        The interval is the prediction ± q s. s is the standard deviation of
+        ``predict(X, return_std=True)``, and q the conformal quantile of the held-out errors divided
+        by theirs. Nothing is fitted again.
 
         Parameters
         ----------
@@ -410,11 +410,11 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
 
         Notes
         -----
-        *What is exact.* If the relative errors of n rows and of a new row are exchangeable, that of
-        the new row is at most q with a probability of at least ``coverage``, and without ties of at
-        most coverage + 1/(n + 1), whatever the distribution of errors: its rank among the n + 1 is
-        uniform (`conformal_quantile` has the proof). This is so if no model has seen any of the
-        rows.
+        *What is exact.* If the errors, divided by s, of n rows and of a new row are exchangeable,
+        that of the new row is at most q with a probability of at least ``coverage``, and without
+        ties of at most coverage + 1/(n + 1), whatever the distribution of errors: its rank among
+        the n + 1 is uniform (`conformal_quantile` has the proof). This is so if no model has seen
+        any of the rows.
 
         *What is approximate.* Each held-out row is predicted by a kernel learned from the other
         folds and a fit to all other rows, a new row by the model of all rows. Both are alike, not

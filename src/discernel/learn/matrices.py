@@ -58,11 +58,11 @@ def learn_kernel(
         - ``"separability"``: scatter between and within classes of [Yeung06]_; `Separability` has
           the options.
         - ``"uniform"``: plain average. `GivenWeights` sets fixed weights.
-    solver : {"auto", "newton", "galerkin", "sdp", "sdp_approximate", "qcqp", "silp"} or object
-        ``"auto"`` is ``"newton"``; for ``"rkda"`` with many samples ``"galerkin"``, which needs
-        fewer factorizations; and for ``"margin"`` ``"interior_point"``, besides ``"silp"`` and
-        ``"qcqp"``. Objects such as ``SILP(stopping="paper")`` or ``SDP(backend="SCS")`` have
-        options.
+    solver : str or object, default="auto"
+        A name, such as ``"newton"``, ``"silp"``, ``"qcqp"`` or ``"sdp"``, or an object with
+        options, such as ``SILP(stopping="paper")``. ``"auto"`` is ``"newton"`` for ``"fdr"`` and
+        ``"interior_point"`` for ``"margin"``; for ``"rkda"`` it is ``"galerkin"`` with many
+        samples, ``"columns"`` with many kernels, and otherwise ``"newton"``.
     regularization : float, "auto", "loo" or "joint", default="auto"
         λ, relative to the normalized kernels. ``"auto"`` means ``"loo"``: the largest λ of a path
         whose leave-one-out error is within 1 % of the least; see the notes. ``"joint"`` learns λ

@@ -268,7 +268,7 @@ def _suggest(name: str, columns: Sequence[str]) -> str:
     """Return a sentence with similar column names, or with the existing ones."""
     if list(columns) == [f"column {i}" for i in range(1, len(columns) + 1)]:
         return f" The file has no header line: its columns are numbered, {listed(columns, 3)}."
-    return did_you_mean(name, columns) or f" There are {listed(columns, 8)}."
+    return did_you_mean(name, columns) or f" The columns are {listed(columns, 8)}."
 
 
 def check_names(table: Any, names: Iterable[str], target: str, where: str) -> None:
