@@ -177,8 +177,6 @@ class DelimitedFile:
         # Rows are about as long as the first ones; a cell has at least a digit and a delimiter.
         most = uncompressed_size(self.path) // max(2 * len(self.names), self._line_length)
         check_size(self.path, most, len(self.names))
-        with self._reading():
-            _check_rows(self.path, self.delimiter, len(self.names))
         if not self._has_rows:
             return self._pa.table({name: self._pa.nulls(0) for name in self.names})
         table = self._read_all(self._text)
@@ -243,6 +241,8 @@ class DelimitedFile:
             said = str(error).strip().splitlines()[0].rstrip(".")
             if "invalid UTF8" in said:
                 raise InvalidInputError(_not_utf8(self.path)) from None
+            if re.search(r"Expected \d+ columns", said):
+                _refuse_odd_line(self.path, self.delimiter, len(self.names))
             if cell := re.search(r"column #(\d+): .*invalid value '(.*)'", said):
                 raise self._type_error(int(cell[1]), cell[2]) from None
             raise InvalidInputError(_invalid_csv(self.path, said)) from error
@@ -346,8 +346,8 @@ def _given_names(path: Path, n_columns: int, known: Sequence[Sequence[str]]) -> 
     return [f"column {index}" for index in range(1, n_columns + 1)]
 
 
-def _check_rows(path: Path, delimiter: str, n_columns: int) -> None:
-    """Raise an error that names the first line with too many or too few cells."""
+def _refuse_odd_line(path: Path, delimiter: str, n_columns: int) -> None:
+    """Raise an error that names the first line with too many or too few cells, if any."""
     with open_text(path) as file:
         reader = csv.reader(file, delimiter=delimiter)
         for row in reader:
@@ -356,7 +356,7 @@ def _check_rows(path: Path, delimiter: str, n_columns: int) -> None:
                     f"{path.name}: line {reader.line_num} must have {n_columns} cells, like line "
                     f"1. Got {len(row)}. Correct the line; text that contains {delimiter!r} needs "
                     "quotes."
-                )
+                ) from None
 
 
 # ---- numbers -----------------------------------------------------------------------------------
