@@ -627,3 +627,11 @@ def test_a_missing_package_names_the_extra(tmp_path, monkeypatch, module, ending
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingExtraError, match=rf"needs {module}.*discernel\[app\]"):
         read_file("mine", path)
+
+
+def test_a_short_first_row_does_not_make_a_file_too_large(write, monkeypatch):
+    """1 MB in 1,000 long rows below a row of two missing cells: about 16 kB as numbers."""
+    rows = "".join(f"{'a' if i % 2 else 'b'}{'x' * 1000},{i % 2}\n" for i in range(1000))
+    path = write(f"a,y\n,\n{rows}")
+    monkeypatch.setattr(formats, "memory_limit", lambda: 1_000_000)
+    assert len(read_table(path).frame) == 1001

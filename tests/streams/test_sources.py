@@ -181,6 +181,18 @@ def test_text_that_comes_late_in_a_column_of_numbers_is_named(tmp_path):
         list(source.chunks())
 
 
+@pytest.mark.parametrize("late", ["1.5", "1.5,a,b", '"1.5,a'])
+def test_a_late_line_with_too_many_or_too_few_cells_is_named(tmp_path, monkeypatch, late):
+    """Lines are counted as in an editor: also blank ones, and those within a cell."""
+    monkeypatch.setattr("discernel.rows.delimited._BLOCK_BYTES", 1000)
+    lines = ["age,y", "", '0.5,"a', 'b"', *["1.5,a"] * 500, late]
+    (tmp_path / "long.csv").write_text("\n".join(lines) + "\n")
+    source = open_rows(tmp_path / "long.csv", "y")
+    cells = 3 if late.endswith("b") else 1
+    with pytest.raises(InvalidInputError, match=f"line 505 must have 2 cells.* Got {cells}"):
+        list(source.chunks())
+
+
 def test_decimals_may_come_late_also_where_the_first_file_has_no_values(tmp_path, monkeypatch):
     monkeypatch.setattr("discernel.rows.delimited._BLOCK_BYTES", 1000)
     (tmp_path / "0.csv").write_text("x,y\n,a\n,b\n")

@@ -8,7 +8,7 @@ the ratio of held-out to training rows to the variance of a mean.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean over splits and its confidence interval.
+    """A mean over splits, its confidence interval, and, for a difference, its significance.
 
     Attributes
     ----------
@@ -36,25 +36,15 @@ class Interval:
         Ends of the interval; NaN with fewer than two splits.
     n : int
         The number of splits.
+    p_value : float
+        Two-sided p-value of a test that the mean is 0; NaN without a test.
     """
 
     mean: float
     low: float
     high: float
     n: int
-
-
-@dataclass(frozen=True)
-class Difference(Interval):
-    """A mean difference over the same splits, first minus second, with its significance.
-
-    Attributes
-    ----------
-    p_value : float
-        Two-sided p-value of the corrected t-test; NaN with fewer than two splits.
-    """
-
-    p_value: float
+    p_value: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -145,7 +135,7 @@ def corrected_interval(values: Any, ratio: float) -> Interval:
     return Interval(mean, mean - reach, mean + reach, n)
 
 
-def corrected_t_test(first: Any, second: Any, ratio: float) -> Difference:
+def corrected_t_test(first: Any, second: Any, ratio: float) -> Interval:
     """Test whether two methods differ, from their results on the same splits [Nadeau03]_.
 
     Parameters
@@ -157,11 +147,11 @@ def corrected_t_test(first: Any, second: Any, ratio: float) -> Difference:
 
     Returns
     -------
-    Difference
-        The difference and its p-value. If all differences are 0, the p-value is 1. If all have
-        the same other value, the spread is unknown, and p-value and interval are NaN: accuracies
-        are shares of few rows, so that a few splits often agree by chance. Values that differ
-        only by rounding errors count as equal.
+    Interval
+        The difference, first minus second, and its p-value. If all differences are 0, the p-value
+        is 1. If all have the same other value, the spread is unknown, and p-value and interval are
+        NaN: accuracies are shares of few rows, so that a few splits often agree by chance. Values
+        that differ only by rounding errors count as equal.
 
     Examples
     --------
@@ -179,10 +169,10 @@ def corrected_t_test(first: Any, second: Any, ratio: float) -> Difference:
     differences = _without_rounding(first - second, size)
     found, error = corrected_interval(differences, ratio), corrected_error(differences, ratio)
     if math.isnan(error) or (error == 0.0 and found.mean != 0.0):
-        return Difference(found.mean, math.nan, math.nan, found.n, math.nan)
+        return Interval(found.mean, math.nan, math.nan, found.n)
     statistic = found.mean / error if error > 0.0 else 0.0
     p_value = float(2.0 * stats.t.sf(abs(statistic), found.n - 1))
-    return Difference(found.mean, found.low, found.high, found.n, p_value)
+    return replace(found, p_value=p_value)
 
 
 def holm(p_values: Any) -> FloatArray:

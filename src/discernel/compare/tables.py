@@ -18,7 +18,6 @@ from discernel.arrays import FloatArray
 from discernel.compare.metrics import ALL_METRICS, METRICS, PredictionMetric, find_metric
 from discernel.compare.statistics import (
     ALPHA,
-    Difference,
     Interval,
     RankTest,
     corrected_interval,
@@ -159,10 +158,9 @@ class PairedComparison:
     ----------
     dataset, method, reference : str
         Names.
-    difference : Difference
-        Difference over the splits that both finished.
-    p_value : float
-        p-value, corrected for all pairs of methods on the data set [Holm79]_.
+    difference : Interval
+        Difference over the splits that both finished. Its p-value is corrected for all pairs of
+        methods on the data set [Holm79]_.
     sign : float
         1 if larger values of the metric are better, else −1.
     """
@@ -170,16 +168,15 @@ class PairedComparison:
     dataset: str
     method: str
     reference: str
-    difference: Difference
-    p_value: float
+    difference: Interval
     sign: float = 1.0
 
     @property
     def verdict(self) -> Literal["better", "worse", "tied", "cannot tell"]:
         """The verdict of the corrected p-value; "cannot tell" without one."""
-        if math.isnan(self.p_value):
+        if math.isnan(self.difference.p_value):
             return "cannot tell"
-        if not self.p_value < ALPHA:
+        if not self.difference.p_value < ALPHA:
             return "tied"
         return "better" if self.sign * self.difference.mean > 0 else "worse"
 
@@ -413,15 +410,16 @@ def _compare_pairs(rivals: Sequence[Entry], ratio: float) -> list[PairedComparis
     for all pairs, and a pair has the same p-value everywhere.
     """
     found = []
-    for first, second in combinations(rivals, 2):
-        if common := sorted(first.values.keys() & second.values.keys()):
-            ours, theirs = ([entry.values[i] for i in common] for entry in (first, second))
+    for one, two in combinations(rivals, 2):
+        if common := sorted(one.values.keys() & two.values.keys()):
+            ours, theirs = ([entry.values[i] for i in common] for entry in (one, two))
             test = corrected_t_test(ours, theirs, ratio)
-            found.append((first.dataset, first.method, second.method, test))
-    adjusted = holm([test.p_value for *_, test in found]).tolist()
+            place = one.dataset, one.method, two.method
+            found.append(PairedComparison(*place, test, one.metric.sign))
+    adjusted = holm([pair.difference.p_value for pair in found]).tolist()
     return [
-        PairedComparison(*each, p, rivals[0].metric.sign)
-        for each, p in zip(found, adjusted, strict=True)
+        replace(pair, difference=replace(pair.difference, p_value=p))
+        for pair, p in zip(found, adjusted, strict=True)
     ]
 
 
@@ -443,7 +441,7 @@ def _judged(
     for entry in made:
         others = [other for other in made if other is not best] if entry is best else [best]
         tests = (pairs.get((entry.dataset, entry.method, other.method)) for other in others)
-        known = [math.nan if test is None else test.p_value for test in tests]
+        known = [math.nan if test is None else test.difference.p_value for test in tests]
         p_values = [p for p in known if not math.isnan(p)]
         p_value = max(p_values, default=math.nan)
         verdict: Verdict = "best" if entry.mean == best.mean else "tied"

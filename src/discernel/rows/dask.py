@@ -40,26 +40,15 @@ class DaskSource(Source):
     ----------
     X : dask.array.Array or dask.dataframe.DataFrame
         The rows. Their number may be unknown.
-    y : str or one-dimensional Dask collection, optional
-        The column to predict, or labels with the partitions of X. If X is an array with known
-        chunk sizes, y may also be an array in memory.
-    weights : str or one-dimensional Dask collection, optional
-        The sample weights, in the same forms as y.
-    drop : sequence of str, optional
+    labels : sequence of three str, one-dimensional Dask collections or None
+        y, weights and groups: columns, or collections with the partitions of X. If X is an array
+        with known chunk sizes, they may also be arrays in memory.
+    drop : sequence of str
         Columns to leave out.
-    groups : str or one-dimensional Dask collection, optional
-        The labels of groups of rows, in the same forms as y.
     """
 
-    def __init__(
-        self,
-        X: Any,
-        y: Any = None,
-        weights: Any = None,
-        drop: Sequence[str] = (),
-        groups: Any = None,
-    ) -> None:
-        is_table, labels = is_frame(X), (y, weights, groups)
+    def __init__(self, X: Any, labels: Sequence[Any], drop: Sequence[str]) -> None:
+        is_table = is_frame(X)
         self._layout, self._rows_of_first = _layout(X, labels, drop), None
         self.columns = self._layout.columns
         if not is_table:

@@ -84,13 +84,12 @@ class DelimitedFile:
     ) -> None:
         self.path, self._pa = path, import_arrow()
         with self._reading():
-            self.delimiter, rows = _split_rows(path)
+            self.delimiter, rows, lines_of_header = _split_rows(path)
             has_header = _has_header(rows, known)
             self.names = tuple(
                 _names(rows[0]) if has_header else _given_names(path, len(rows[0]), known)
             )
             refuse_duplicates(self.names, path)
-            lines_of_header, self._line_length = _measure_header(path, self.delimiter)
         self._lines_of_header = lines_of_header if has_header else 0
         body = rows[has_header:]
         self._has_rows = len(body) > 0
@@ -145,10 +144,10 @@ class DelimitedFile:
     @property
     def estimated_n_rows(self) -> int:
         """The number of rows, estimated from the length of the first lines and the file size."""
-        with open_bytes(self.path) as file:
-            start = file.read(_COUNTED_BYTES)
-        lines = max(1, start.count(b"\n") - 1)
-        return int(uncompressed_size(self.path) * lines / max(1, len(start)))
+        with self._reading(), open_bytes(self.path) as file:
+            start = file.read(_COUNTED_BYTES) + file.readline(_COUNTED_BYTES)
+        lines = max(1, start.count(b"\n"), start.count(b"\r"))
+        return int(uncompressed_size(self.path) * lines / max(1, len(start))) - 1
 
     def parts(self, types: Mapping[str, Any], n_rows: int) -> Iterator[Any]:
         """Yield tables of some rows at a time.
@@ -174,11 +173,7 @@ class DelimitedFile:
 
     def read(self) -> Any:
         """Return all rows as a pyarrow Table, with types inferred from all rows."""
-        # Rows are about as long as the first ones; a cell has at least a digit and a delimiter.
-        most = uncompressed_size(self.path) // max(2 * len(self.names), self._line_length)
-        check_size(self.path, most, len(self.names))
-        with self._reading():
-            _check_rows(self.path, self.delimiter, len(self.names))
+        check_size(self.path, self.estimated_n_rows, len(self.names))
         if not self._has_rows:
             return self._pa.table({name: self._pa.nulls(0) for name in self.names})
         table = self._read_all(self._text)
@@ -243,6 +238,8 @@ class DelimitedFile:
             said = str(error).strip().splitlines()[0].rstrip(".")
             if "invalid UTF8" in said:
                 raise InvalidInputError(_not_utf8(self.path)) from None
+            if re.search(r"Expected \d+ columns", said):
+                _refuse_odd_line(self.path, self.delimiter, len(self.names))
             if cell := re.search(r"column #(\d+): .*invalid value '(.*)'", said):
                 raise self._type_error(int(cell[1]), cell[2]) from None
             raise InvalidInputError(_invalid_csv(self.path, said)) from error
@@ -263,13 +260,16 @@ class DelimitedFile:
 # ---- delimiter and header ----------------------------------------------------------------------
 
 
-def _split_rows(path: Path) -> tuple[str, list[list[str]]]:
-    """Return the delimiter of a file, and its first rows, or raise an error if there are none."""
-    found = {}
+def _split_rows(path: Path) -> tuple[str, list[list[str]], int]:
+    """Return the delimiter of a file, its first rows, and the last line of the first of them.
+
+    If there are no rows, an error is raised.
+    """
+    found, lines = {}, {}
     for delimiter in _DELIMITERS:
         # With a wrong delimiter a cell may be longer than the csv module allows.
         with suppress(csv.Error):
-            found[delimiter] = _first_rows(path, delimiter)
+            found[delimiter], lines[delimiter] = _first_rows(path, delimiter)
     if not found:
         raise InvalidInputError(
             _invalid_csv(path, "a column name is too long, or a closing quote is missing")
@@ -279,24 +279,17 @@ def _split_rows(path: Path) -> tuple[str, list[list[str]]]:
         raise InvalidInputError(
             f"{path.name} must have column names in line 1. All its lines are blank."
         )
-    return delimiter, found[delimiter]
+    return delimiter, found[delimiter], lines[delimiter]
 
 
-def _first_rows(path: Path, delimiter: str) -> list[list[str]]:
-    """Return the first rows of a file, without blank lines, split at a delimiter."""
-    with open_text(path) as file:
-        rows = filter(None, csv.reader(file, delimiter=delimiter))
-        first = list(islice(rows, 1))
-        n_rows = max(2, min(_DETECTION_ROWS, 100_000 // len(first[0]))) if first else 1
-        return first + list(islice(rows, n_rows - 1))
-
-
-def _measure_header(path: Path, delimiter: str) -> tuple[int, int]:
-    """Return the number of lines of the first row, and the length of the line below it."""
+def _first_rows(path: Path, delimiter: str) -> tuple[list[list[str]], int]:
+    """Return the first rows that are not blank, split at a delimiter, and the first one's line."""
     with open_text(path) as file:
         reader = csv.reader(file, delimiter=delimiter)
-        next(filter(None, reader))
-        return reader.line_num, len(next(file, ""))
+        rows = filter(None, reader)
+        first, line = list(islice(rows, 1)), reader.line_num
+        n_rows = max(2, min(_DETECTION_ROWS, 100_000 // len(first[0]))) if first else 1
+        return first + list(islice(rows, n_rows - 1)), line
 
 
 def _delimiter(found: dict[str, list[list[str]]]) -> str:
@@ -346,8 +339,8 @@ def _given_names(path: Path, n_columns: int, known: Sequence[Sequence[str]]) -> 
     return [f"column {index}" for index in range(1, n_columns + 1)]
 
 
-def _check_rows(path: Path, delimiter: str, n_columns: int) -> None:
-    """Raise an error that names the first line with too many or too few cells."""
+def _refuse_odd_line(path: Path, delimiter: str, n_columns: int) -> None:
+    """Raise an error that names the first line with too many or too few cells, if any."""
     with open_text(path) as file:
         reader = csv.reader(file, delimiter=delimiter)
         for row in reader:
@@ -356,7 +349,7 @@ def _check_rows(path: Path, delimiter: str, n_columns: int) -> None:
                     f"{path.name}: line {reader.line_num} must have {n_columns} cells, like line "
                     f"1. Got {len(row)}. Correct the line; text that contains {delimiter!r} needs "
                     "quotes."
-                )
+                ) from None
 
 
 # ---- numbers -----------------------------------------------------------------------------------

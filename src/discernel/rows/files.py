@@ -24,13 +24,9 @@ class FileSource(Source):
     ----------
     paths : sequence of Path
         The files: all CSV or TSV (also compressed), all Parquet, or all Arrow or Feather.
-    target : str, optional
-        The column to predict.
-    weights : str, optional
-        The column with the sample weights.
-    groups : str, optional
-        The column with the labels of groups.
-    drop : sequence of str, optional
+    labels : sequence of three str or None
+        The columns of y, the weights and the groups.
+    drop : sequence of str
         Columns to leave out.
     chunk_rows : int, optional
         The number of rows per chunk.
@@ -39,12 +35,9 @@ class FileSource(Source):
     def __init__(
         self,
         paths: Sequence[Path],
-        target: str | None = None,
-        weights: str | None = None,
-        groups: str | None = None,
-        *,
-        drop: Sequence[str] = (),
-        chunk_rows: int | None = None,
+        labels: Sequence[str | None],
+        drop: Sequence[str],
+        chunk_rows: int | None,
     ) -> None:
         self.paths = list(paths)
         endings = {file_ending(path) for path in self.paths}
@@ -58,7 +51,7 @@ class FileSource(Source):
         self._stamps = {path: file_stamp(path) for path in self.paths}
         self._arrow = import_arrow()
         self._files = [reader(path) for path in self.paths]
-        schemas, labels = [file.types for file in self._files], (target, weights, groups)
+        schemas, (target, _, groups) = [file.types for file in self._files], labels
         layout = Layout.of_names(list(schemas[0]), labels, drop, str(self.paths[0]))
         self._layout = replace(layout, drop=())  # these columns are not read
         agreed = self._common_types(schemas, (target, groups))

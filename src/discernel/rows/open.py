@@ -75,25 +75,26 @@ def open_rows(
     >>> [part.shape for part in clf.predict(rows)]
     [(100,), (100,), (100,), (100,)]
     """
+    labels = target, weights, groups
     if isinstance(rows, Source):
-        if any(each is not None for each in (target, weights, groups)):
+        if any(each is not None for each in labels):
             raise InvalidInputError(
                 "A source of rows in chunks contains labels, weights and groups. Got them as "
                 "arguments too; pass them, or the names of their columns, to open_rows."
             )
         return rows
     if given := _as_paths(rows):
-        return _open_files(find_files(given), (target, weights, groups), drop, chunk_rows)
+        return _open_files(find_files(given), labels, drop, chunk_rows)
     if is_dask(rows):
         from discernel.rows.dask import DaskSource
 
-        return DaskSource(rows, target, weights, drop, groups)
+        return DaskSource(rows, labels, drop)
     rows = convert_rows(rows)
     if callable(rows) or (isinstance(rows, (list, tuple, Iterator)) and _are_chunks(rows, target)):
         return ChunkSource(rows, target, weights, drop, groups)
     # np.memmap stays what it is
     X = rows if is_frame(rows) or is_sparse(rows) else np.asanyarray(rows)
-    return ArraySource(X, target, weights, groups, drop=drop, chunk_rows=chunk_rows)
+    return ArraySource(X, *labels, drop=drop, chunk_rows=chunk_rows)
 
 
 def _as_paths(rows: Any) -> list[str]:
@@ -141,7 +142,7 @@ def _open_files(
             raise InvalidInputError(
                 f"For files, {what} must be the name of a column. Got {type(given).__name__}."
             )
-    return FileSource(paths, *labels, drop=drop, chunk_rows=chunk_rows)
+    return FileSource(paths, labels, drop, chunk_rows)
 
 
 def find_files(given: Sequence[str]) -> list[Path]:

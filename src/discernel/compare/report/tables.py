@@ -97,7 +97,8 @@ def differences(table: ResultTable) -> Block:
         return signed(metric.unit * value, "z.1f" if metric.in_percent else metric.form)
 
     for pair in table.against(reference):
-        found, p = pair.difference, probability(pair.p_value).removeprefix("= ")
+        found = pair.difference
+        p = probability(found.p_value).removeprefix("= ")
         ends = "–" if math.isnan(found.low) else f"{number(found.low)} to {number(found.high)}"
         cells = (pair.method, number(found.mean), ends, str(found.n), p, pair.verdict)
         rows.append((*cells, pair.dataset))
