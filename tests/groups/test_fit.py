@@ -221,6 +221,20 @@ def test_few_rows_of_few_groups(n, seed):
         assert np.isfinite(found).all()
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_two_large_groups_of_smooth_kernels(seed):
+    """Without half of the rows, what a tiny λ says is lost in rounding, and λ is not chosen."""
+    rng = np.random.default_rng(seed)
+    X, groups = rng.normal(size=(50, 2)).round(1), np.arange(50) % 2
+    numbers = X[:, 0] + rng.normal(size=2)[groups]
+    y = (numbers > np.median(numbers)).astype(int)
+    clf = MultipleKernelDiscriminant([RBF(), RBF(0.3)]).fit(X, y, groups=groups)
+    assert np.isfinite(clf.predict_proba(X)).all()
+    reg = MultipleKernelRidge(weights_per_target=True)
+    reg.fit(X, np.column_stack([numbers, X[:, 0]]), groups=groups)
+    assert reg.score(X, np.column_stack([numbers, X[:, 0]])) > 0.3
+
+
 @pytest.mark.filterwarnings("ignore::discernel.exceptions.LowRankWarning")
 def test_many_rows_and_large_groups():
     """A choice on a sample, folds of halves, groups far larger than the sample would take."""
