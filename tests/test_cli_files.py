@@ -279,6 +279,21 @@ def test_a_folder_that_cannot_be_made_is_one_line():
     assert words in invoke("compare", "iris", *FAST, "--store", "f/s.sqlite", code=1).stderr
 
 
+@pytest.mark.parametrize("name", ["p.csv.gz", "p.tsv", "p.json", "p.xlsx", "p.feather"])
+def test_predictions_are_not_written_in_another_format_than_that_of_their_name(
+    model, name, monkeypatch
+):
+    monkeypatch.setattr(learning, "read_rows", None)  # before any work
+    assert "must be a .csv, .jsonl or .parquet file" in refused(
+        "predict", model, "iris", "-o", name
+    )
+
+
+def test_a_column_is_not_declared_as_two_kinds():
+    said = refused("fit", table(), "--categorical", "size", "--numeric", "size")
+    assert "column 'size' must be categorical or numeric, not both" in said
+
+
 # ---- models that are none ----------------------------------------------------------------------
 
 HIDDEN = {"__class__": "str", "__module__": "builtins", "__loader__": "JsonNode", "__id__": 1}

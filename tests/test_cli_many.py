@@ -253,3 +253,39 @@ def test_a_bad_part_leaves_the_old_predictions(folder):
         result = invoke("predict", "m.model", folder, "-o", name, code=1)
         assert "inf" in result.output
         assert Path(name).read_text() == "old"
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        ((None, "x", "y"), [None, "x", "y"]),
+        ((1, 2.5, 3), [1.0, 2.5, 3.0]),
+        ((None, 7, None), [None, 7.0, None]),
+        ((None, None, None), [None, None, None]),
+    ],
+)
+def test_parquet_has_the_cells_that_csv_has_whatever_the_first_chunk_holds(cells, expected):
+    Path("data").mkdir()
+    for i, cell in enumerate(cells):
+        part = table().iloc[100 * i : 100 * (i + 1)].assign(note=cell)
+        part.to_csv(f"data/part-{i}.csv", index=False)
+    invoke("fit", "data", "-o", "m.model", "--target", "kind", "--drop", "note")
+    invoke("predict", "m.model", "data", "--keep", "note", "-o", "p.parquet")
+    invoke("predict", "m.model", "data", "--keep", "note", "-o", "p.csv")
+    found = pd.read_parquet("p.parquet")
+    notes = found["note"].astype(object)
+    assert notes.where(notes.notna(), None).iloc[::100].tolist() == expected
+    columns = ["row", "predicted", "probability_in"]
+    pd.testing.assert_frame_equal(found[columns], pd.read_csv("p.csv")[columns])
+
+
+def test_cells_that_no_parquet_column_holds_are_one_line():
+    table().assign(note=2**60 + 1).to_csv("a.csv", index=False)
+    table().assign(note=0.5).to_csv("b.csv", index=False)
+    invoke("fit", "a.csv", "b.csv", "-o", "m.model", "--target", "kind", "--drop", "note")
+    words = "predict", "m.model", "a.csv", "b.csv", "--keep", "note", "-q", "-o"
+    said = invoke(*words, "p.parquet", code=1).stderr
+    assert said.startswith("error: A column of a Parquet file must hold cells of one type.")
+    assert said.count("\n") == 1
+    assert not Path("p.parquet").exists()
+    invoke(*words, "p.csv")

@@ -1,6 +1,8 @@
 """Estimators take arrays of other libraries, and give them back."""
 
+import gc
 import pickle
+import weakref
 
 import numpy as np
 import pytest
@@ -62,6 +64,18 @@ def test_importances_are_those_of_numpy(rows, most_refitted, monkeypatch):
         torch.as_tensor(X), torch.as_tensor(y)
     )
     assert_allclose(there.feature_importances_, here.feature_importances_, atol=0.02)
+
+
+def test_a_model_on_the_processor_keeps_no_rows_on_a_device(rows):
+    X, y = map(torch.as_tensor, rows)
+    there = MultipleKernelDiscriminant(**OPTIONS["rkda"]).fit(X, y)
+    there.predict(X)
+    on_device = weakref.ref(there.model_.kernel._on_device)
+    here = there.to_cpu()
+    del there
+    gc.collect()
+    assert on_device() is None
+    assert here.feature_importances_.sum() == pytest.approx(1.0)
 
 
 def test_weights_of_rows_and_awkward_tensors(rows):

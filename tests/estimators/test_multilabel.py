@@ -154,3 +154,11 @@ def test_labels_must_be_0_and_1(low, high):
     expected = MultiLabelKernelDiscriminant().fit(X, Y).predict(X)
     found = MultiLabelKernelDiscriminant().fit(X, Y == 1).predict(X)
     np.testing.assert_array_equal(found, expected)
+
+
+def test_three_rows_are_enough():
+    X = np.random.default_rng(0).normal(size=(60, 4))[:3]
+    Y = np.array([[0, 1], [1, 0], [1, 1]])
+    clf = MultiLabelKernelDiscriminant().fit(X, Y)
+    assert clf.predict(X).shape == Y.shape
+    assert np.isfinite(clf.predict_proba(X)).all()

@@ -195,6 +195,46 @@ def test_a_class_of_one_group_counts_as_wrong():
         assert (clf.predict(X[groups == 7]) == 2).all()
 
 
+@pytest.mark.parametrize("n_groups", [2, 3, 5, 8])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_few_groups_of_all_classes(n_groups, n_classes):
+    """The first fold has one group or two: without a group, no class is known there."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 4))
+    y = np.digitize(X[:, 0] + X[:, 1] ** 2, np.linspace(0.3, 1.5, n_classes - 1))
+    groups = rng.integers(0, n_groups, 80)
+    clf = MultipleKernelDiscriminant().fit(X, y, groups=groups)
+    assert clf.score(X, y) > 0.9
+    assert 0.6 < clf.expected_.accuracy < 1.0
+
+
+@pytest.mark.parametrize("n", [6, 8])
+@pytest.mark.parametrize("seed", range(8))
+def test_few_rows_of_few_groups(n, seed):
+    """A group may have all rows of a class, and a fold all rows that could be predicted."""
+    rng = np.random.default_rng(seed)
+    X, y, groups = rng.normal(size=(n, 2)), np.arange(n) % 2, rng.permutation(np.arange(n) % 3)
+    Y = np.column_stack([y, rng.permutation(y), np.arange(n) < 1])
+    for estimator, labels in ((KernelDiscriminant(), y), (MultiLabelKernelDiscriminant(), Y)):
+        weights = None if seed % 2 else 1.0 + (np.arange(n) < 3)
+        found = estimator.fit(X, labels, sample_weight=weights, groups=groups).predict_proba(X)
+        assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_two_large_groups_of_smooth_kernels(seed):
+    """Without half of the rows, what a tiny λ says is lost in rounding, and λ is not chosen."""
+    rng = np.random.default_rng(seed)
+    X, groups = rng.normal(size=(50, 2)).round(1), np.arange(50) % 2
+    numbers = X[:, 0] + rng.normal(size=2)[groups]
+    y = (numbers > np.median(numbers)).astype(int)
+    clf = MultipleKernelDiscriminant([RBF(), RBF(0.3)]).fit(X, y, groups=groups)
+    assert np.isfinite(clf.predict_proba(X)).all()
+    reg = MultipleKernelRidge(weights_per_target=True)
+    reg.fit(X, np.column_stack([numbers, X[:, 0]]), groups=groups)
+    assert reg.score(X, np.column_stack([numbers, X[:, 0]])) > 0.3
+
+
 @pytest.mark.filterwarnings("ignore::discernel.exceptions.LowRankWarning")
 def test_many_rows_and_large_groups():
     """A choice on a sample, folds of halves, groups far larger than the sample would take."""

@@ -1,6 +1,8 @@
 """Importances of columns: what left-out rows lose when a column is that of another row."""
 
+import gc
 import pickle
+import weakref
 
 import numpy as np
 import pandas as pd
@@ -111,6 +113,17 @@ def test_importances_are_computed_once_and_kept(left_out):
     assert len(left_out) == 1
     np.testing.assert_array_equal(copied.feature_importances_, found)
     assert not hasattr(clone(clf), "feature_importances_")
+
+
+@pytest.mark.parametrize("most_refitted", [0, 60])
+def test_left_out_rows_are_not_kept_once_importances_are_known(most_refitted, monkeypatch):
+    monkeypatch.setattr(importances, "_MOST_REFITTED", most_refitted)
+    X, y = make_rows(60)
+    clf = MultipleKernelDiscriminant(VIEWS, criterion="uniform").fit(X, y)
+    rows = weakref.ref(clf.model_.facts.importances._known.args[3])
+    assert clf.feature_importances_.sum() == pytest.approx(1.0)
+    gc.collect()
+    assert rows() is None
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -280,7 +293,7 @@ def test_shares_and_their_errors_do_not_depend_on_the_unit_of_the_loss():
     X = rng.standard_normal((80, 3))
     y = (X[:, 0] + 0.5 * rng.standard_normal(80) > 0).astype(int)
     clf = MultipleKernelDiscriminant([RBF()], criterion="uniform").fit(X, y)
-    later = clf.model_.facts.importances._compute
+    later = clf.model_.facts.importances._known
     kernel, reader, head, *known = later.args
     shares, errors = later.func(kernel, reader, _Tenfold(head), *known)
     np.testing.assert_allclose(shares, clf.feature_importances_, rtol=1e-9)

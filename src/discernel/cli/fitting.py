@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from discernel.cli import fusing, learning, many
-from discernel.cli.predictions import Predictions, write_predictions
+from discernel.cli.predictions import Predictions, check_format, write_predictions
 from discernel.cli.shared import (
     AsJson,
     Categorical,
@@ -210,6 +210,7 @@ def predict_command(
         refuse_same_file(model=model, data=file_of(data[0]), predictions=output)
         if output is not None:
             check_writable_path("predictions", output)
+            check_format(output)
         loaded, where = read_predictor(model), _write_to_terminal if output is None else output
         if many.are_many(data) or scheduler is not None:
             with _show_bars(["predicting"], quiet) as report:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from discernel.rows.formats import import_pandas
 from discernel.rows.labelled import plain_decimals
 from discernel.rows.writing import csv_text, open_atomic
 
-_PARQUET, _JSON = (".parquet", ".pq"), (".jsonl", ".ndjson")
+_PARQUET, _JSON, _CSV = (".parquet", ".pq"), (".jsonl", ".ndjson"), (".csv", ".txt", "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +134,21 @@ def describe_known(sums: Sequence[tuple[float, ...]]) -> str:
 # ---- writing -----------------------------------------------------------------------------------
 
 
+def check_format(output: Path) -> None:
+    """Raise an error if the extension of a file names a format that is not written.
+
+    Parameters
+    ----------
+    output : Path
+        The file.
+    """
+    if output.suffix.lower() not in (*_PARQUET, *_JSON, *_CSV):
+        raise InvalidInputError(
+            f"The predictions must be a .csv, .jsonl or .parquet file. Got {str(output)!r}. Name "
+            "another file."
+        )
+
+
 def write_predictions(
     parts: Iterable[Predictions], output: Path | Callable[[str], Any], *, as_json: bool = False
 ) -> str:
@@ -186,19 +202,34 @@ def _write_text(parts: Iterable[Predictions], write: Callable[[str], Any], as_js
 
 
 def _write_parquet(parts: Iterable[Predictions], file: Any) -> None:
+    """Write Parquet with types that hold the cells of all chunks.
+
+    The first chunks may hold only missing cells or whole numbers of a column, so all chunks wait in
+    a temporary file.
+    """
     with needs_extra("Writing Parquet needs pyarrow", "app", "name a CSV file"):
         import pyarrow as pa
         import pyarrow.parquet as pq
-    done, writer = 0, None
-    try:
-        for part in parts:
-            schema = None if writer is None else writer.schema
-            table = pa.table(part.columns(done + 1), schema=schema)
-            writer = writer or pq.ParquetWriter(file, table.schema)
-            writer.write_table(table)
-            done += table.num_rows
-    finally:
-        if writer is not None:  # it writes the last bytes, so the file must still be open
-            writer.close()
-    if writer is None:
-        raise InvalidInputError("There must be rows to predict. Got none.")
+    schemas: list[Any] = []
+    with TemporaryFile() as waiting:
+        try:
+            done = 0
+            for part in parts:
+                table = pa.table(part.columns(done + 1))
+                with pa.ipc.new_stream(waiting, table.schema) as stream:
+                    stream.write_table(table)
+                schemas.append(table.schema)
+                done += table.num_rows
+            if not schemas:
+                raise InvalidInputError("There must be rows to predict. Got none.")
+            waiting.seek(0)
+            schema = pa.unify_schemas(schemas, promote_options="permissive")
+            with pq.ParquetWriter(file, schema) as writer:
+                for _ in schemas:
+                    table = pa.ipc.open_stream(waiting).read_all()
+                    writer.write_table(table.cast(schema))
+        except (pa.ArrowException, OverflowError) as error:
+            raise InvalidInputError(
+                "A column of a Parquet file must hold cells of one type. pyarrow: "
+                f"{error}. Convert the column, or write CSV."
+            ) from error

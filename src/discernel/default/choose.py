@@ -226,14 +226,18 @@ def _try_likelihood(
     """Return fits with a metric by likelihood for each fold, and the metrics.
 
     None if on the first fold they are not clearly better than the best so far, if there is no time,
-    if there are several sources, or no two columns or classes to tell apart there. Only metrics of
-    a sample of all rows are learned from more than a few: they predict the rows once more.
+    if there are several sources, or no two columns or classes to tell apart there: of few groups,
+    each class may be in one alone. Only metrics of a sample of all rows are learned from more than
+    a few: they predict the rows once more.
     """
     sample, device = compared.sample, compared.device
     rows = np.flatnonzero(sample.folds == 0)
     truth, target = sample.held_out(rows)
     is_table = sample.menu.n_sources == 1 and sample.rows.shape[1] > 1
-    if must_stop_learning() or not is_table or not target.scores.shape[1]:
+    tells = bool(target.scores.shape[1])
+    if isinstance(target, ClassTarget) and target.groups is not None:
+        tells &= bool((target.holders > 1).any())  # else nothing is known without a group
+    if must_stop_learning() or not is_table or not tells:
         return None
     known, weights = best.candidate, uniform(sample.menu.n_kernels)
 

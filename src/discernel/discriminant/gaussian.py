@@ -377,9 +377,8 @@ def _best_factor(likelihood: FloatArray, target: ClassTarget) -> float:
     others = beyond + odds
     others[rows, codes] = -np.inf
     other = others.argmax(axis=1)  # the likeliest class but its own
-    gain = beyond[rows, other]
-
     finite = np.where(np.isinf(beyond), 0.0, beyond)  # classes that the other folds do not know
+    gain = finite[rows, other]
 
     def slope(log_factor: float) -> float:
         """Return the derivative of the mean loss by the factor, which rises with it."""

@@ -173,7 +173,10 @@ def mixture_weights(
         log π.
     """
     n_links, rows = len(likelihoods), np.arange(target.n_samples)
-    counts, equal = _counts(target), np.full(n_links, 1.0 / n_links)
+    equal = np.full(n_links, 1.0 / n_links)
+    if not target.n_samples:
+        return equal
+    counts = _counts(target)
     doubt = 1.0 / (target.effective + 2.0)
     others = likelihoods.mean(axis=0) + log_priors
     others[rows, target.codes] = -np.inf
@@ -212,7 +215,10 @@ def _polished(
     """Return weights after Newton steps of the positive ones: values told half of their digits."""
     free = np.flatnonzero(weights > 0)
     for _ in range(_POLISHING if len(free) else 0):
-        step = np.linalg.solve(hessian(weights)[np.ix_(free, free)], gradient(weights)[free])
+        try:
+            step = np.linalg.solve(hessian(weights)[np.ix_(free, free)], gradient(weights)[free])
+        except np.linalg.LinAlgError:
+            break  # links that say the same of few rows, whose pull is lost in rounding
         if not (np.abs(step) <= _NEAR * weights[free]).all():
             break  # it was not near the minimum
         weights = weights.copy()

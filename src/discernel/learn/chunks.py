@@ -479,8 +479,9 @@ def _importances(model: Model, fit: StreamedFit, truth: NDArray[Any]) -> Importa
     n_columns = fit.truth.shape[1] if fit.without else 1
     chosen = importance_rows(counted, fit.state.features.rank * n_columns, reader)
     assert model.kernel is not None
+    kernel = model.kernel.to_cpu()
     known = X[fit.rows[chosen]], fit.coef, fit.left_out(chosen), truth[chosen]
-    return Importances(partial(column_importances, model.kernel, reader, model.head, *known))
+    return Importances(partial(column_importances, kernel, reader, model.head, *known))
 
 
 def as_table(X: Any) -> Any:

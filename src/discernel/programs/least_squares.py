@@ -300,7 +300,12 @@ def solve_groups(
     for rows, blocks in zip(groups.batches, system.inverse_blocks(groups), strict=True):
         ones = solved_ones[rows]
         own = blocks - ones[:, :, None] * ones[:, None, :] / total
-        out[rows] = np.linalg.solve(own, right[rows])
+        try:
+            out[rows] = np.linalg.solve(own, right[rows])
+        except np.linalg.LinAlgError:  # positive definite only without rounding errors
+            n = own.shape[1]
+            error = n * np.finfo(np.float64).eps * np.abs(own).max(axis=(1, 2), keepdims=True)
+            out[rows] = np.linalg.solve(own + error * np.eye(n), right[rows])
     return out
 
 

@@ -262,6 +262,11 @@ def detect_columns(
 
 def _kind(column: Column, categorical: Sequence[str], numeric: Sequence[str], where: str) -> str:
     """Return the kind of a column, as in `TableSchema`, or "other"."""
+    if column.name in categorical and column.name in numeric:
+        raise InvalidInputError(
+            f"{where}: column {column.name!r} must be categorical or numeric, not both. Remove it "
+            "from one of them."
+        )
     if column.name in categorical:
         return "code"
     if column.name in numeric:
