@@ -354,6 +354,34 @@ def test_figures_of_sources_are_those_of_the_record():
     assert f"`rkda` {rkda[0]:.0f} and {rkda[1]:.0f} %" in page
 
 
+def test_figures_of_cores_are_those_of_the_record():
+    page = (ROOT / "docs" / "many_rows.md").read_text(encoding="utf-8")
+    found = {(e["rows"], e["threads"]): e for e in results("cores") if e["compiled"]}
+    for rows in (4000, 10_000):
+        cells = [
+            f"{found[rows, threads][case]['wall']:.1f}"
+            for case in ("rkda given", "default")
+            for threads in (2, 8, 16)
+        ]
+        assert f"| {rows:,} | {' | '.join(cells)} |" in page
+    two, sixteen = (found[10_000, threads]["cholesky"]["wall"] for threads in (2, 16))
+    assert f"took {two:.1f} s with 2 threads and {sixteen:.1f} s with 16" in page
+
+
+def test_figures_of_weights_per_target_on_a_device_are_those_of_the_record():
+    page = (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8")
+    size = results("weights_per_target_on_device")["sizes"][-1]
+    ours, gradient, search = size["methods"].values()
+    assert (size["rows"], size["targets"]) == (300, 10_000)
+    for words in (
+        f"took {ours['seconds']:.1f} s: {ours['learning']:.1f} s until weights",
+        f"(R² on new rows {ours['r2']:.3f})",
+        f"{gradient['seconds']:.1f} s by hyper-gradients ({gradient['r2']:.3f})",
+        f"{search['seconds']:.1f} s by random search ({search['r2']:.3f})",
+    ):
+        assert words in page
+
+
 def test_figures_of_importances_are_those_of_the_record():
     found = results("importances")
     many, few = found["means"]["tables"], found["means"]["few_held_out"]
