@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
@@ -285,6 +286,11 @@ def test_callbacks_and_the_state_of_partial_fit_are_not_saved(tmp_path):
     assert again.model_.stream is None
     assert clf.model_.stream is not None
     assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
+    # It would start over, and forget all rows so far.
+    with pytest.raises(InvalidInputError, match="partial_fit adds rows to sums, which are not sav"):
+        again.partial_fit(X, y)
+    assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
+    assert clone(again).partial_fit(X, y).streamed_.n_rows == len(X)
 
 
 def test_trusted_types_exist():

@@ -421,6 +421,12 @@ class StreamLearner(ABC):
             raise InvalidInputError("partial_fit needs a target per row. Got y=None.")
         given = ArraySource(X, y, sample_weight, groups).rows
         check_cells(given, takes_tables=self.run.tables)
+        if model is not None and model.stream is None and model.facts.streamed is not None:
+            raise InvalidInputError(
+                "partial_fit adds rows to sums, which are not saved with a model. Got a model of "
+                f"{model.facts.streamed.n_rows:,} rows in chunks from a file. Pickle an estimator "
+                "that is to get more rows, or fit a clone of it to all of them."
+            )
         if model is None or model.stream is None:
             return self._add_chunk(None, given, forget)
         with errors_with_origin(given.place):
