@@ -19,9 +19,10 @@ from discernel.targets import ClassTarget
 #: The links in the order of their weights: Gaussian classes, logistic regression on held-out
 #: scores, kernel logistic regression.
 LINKS = ("gaussian", "logistic", "kernel logistic")
-#: Mixture weights are drawn to equal ones as by so many rows that say so: in units of what weights
-#: change, whatever the scale of the links. A distance of weights alone, of strength 10, kept them
-#: nearly equal where classes are well apart. With up to 200 rows, log-loss fell there.
+#: Mixture weights are drawn to equal ones as by so many rows that say so, but no more than there
+#: are: in units of what weights change, whatever the scale of the links. A distance of weights
+#: alone, of strength 10, kept them nearly equal where classes are well apart. With up to 200 rows,
+#: log-loss fell there.
 _PRIOR_ROWS = 200.0
 #: The strength with which they are drawn to equal ones besides, for links that say the same.
 _PULL = 1.0
@@ -191,7 +192,8 @@ def mixture_weights(
         scaled = (centered * np.sqrt(counts[:, None] * shares)).reshape(n_links, -1)
         return np.asarray(scaled @ scaled.T)
 
-    prior = _PULL * n_links * np.eye(n_links) + _PRIOR_ROWS / target.effective * curvature(equal)
+    prior_rows = min(_PRIOR_ROWS, target.effective)
+    prior = _PULL * n_links * np.eye(n_links) + prior_rows / target.effective * curvature(equal)
 
     def loss(weights: FloatArray) -> tuple[float, FloatArray]:
         logits = (weights @ flat).reshape(likelihoods.shape[1:]) + log_priors
