@@ -104,7 +104,8 @@ def test_another_order_of_rows_and_other_names_give_the_same_model(estimator, we
     second = sklearn.base.clone(estimator).fit(X[order], y[order], moved, names[groups[order]])
     assert second.expected_.accuracy == pytest.approx(first.expected_.accuracy, abs=1e-9)
     assert second.expected_.log_loss == pytest.approx(first.expected_.log_loss, rel=1e-5)
-    np.testing.assert_allclose(second.predict_proba(X), first.predict_proba(X), atol=1e-6)
+    # Kernel logistic regressions of folds end at 1e-5 of their objective.
+    np.testing.assert_allclose(second.predict_proba(X), first.predict_proba(X), atol=1e-5)
 
 
 def test_equal_rows_of_different_groups_do_not_depend_on_the_order():
