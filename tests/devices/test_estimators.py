@@ -52,6 +52,14 @@ def test_a_fit_is_that_of_numpy(rows, name, library):
     # with nearly the same scores then change places, and the folds of the links.
     close = 0.02 if name == "default" else 1e-5
     assert_allclose(as_host(found), here.predict_proba(X[:40]), atol=close)
+    rows_there = library(X[:40])
+    scores = here.model_.scores(X[:40])[:, :2], as_host(there.model_.scores(rows_there))[:, :2]
+    assert_allclose(*scores, atol=1e-3 if name == "default" else 1e-5)
+    first, second = (
+        [(one.name, *one.kernel_options) for one in clf.learned_kernel_.considered]
+        for clf in (here, there)
+    )
+    assert first == second
     assert there.score(library(X), library(y)) == here.score(X, y)
 
 

@@ -214,8 +214,7 @@ def mix_links(
         The directions in which scores vary; None: all.
     logits : ndarray of shape (n_rows, n_classes - 1), optional
         Held-out logits of a kernel logistic regression, relative to the first class. It has weight
-        only if Gaussian classes tell rows apart: where these find nothing, nothing is to be told.
-        Whether they do, the other folds say for the rows of a fold.
+        only if Gaussian classes tell rows apart; for the rows of a fold, those of the other folds.
     """
     target, log_shares = found.training, np.log(found.training.shares)
     folds, predicted = held_out_likelihoods(found, basis)
@@ -227,20 +226,19 @@ def mix_links(
     finite = np.where(known, predicted, predicted.max(axis=2, keepdims=True) + 2.0 * LEAST_LOG)
     usable, held_out = known[np.arange(len(known)), target.codes], np.empty_like(finite[0])
 
-    def weights(
-        rows: NDArray[np.bool_], gaussian: FloatArray, n_links: int = len(finite)
-    ) -> FloatArray:
+    def weights(rows: NDArray[np.bool_], n_links: int) -> FloatArray:
         part = target.part(np.flatnonzero(rows))
-        some = finite[: n_links if gaussian.any() else 2, rows]
-        return mixture_weights(some, part, log_shares)
+        return mixture_weights(finite[:n_links, rows], part, log_shares)
 
     def mix(fold: int) -> None:
         inside = folds == fold
-        of_fold = weights(usable & ~inside, np.where(known, predicted[0], 0.0)[inside])
-        held_out[inside] = np.tensordot(of_fold, finite[: len(of_fold), inside], 1)
+        tells_apart = np.where(known, predicted[0], 0.0)[inside].any()
+        n_links = len(finite) if tells_apart else 2
+        of_fold = weights(usable & ~inside, n_links)
+        held_out[inside] = np.tensordot(of_fold, finite[:n_links, inside], 1)
 
     _for_folds(mix, folds)
-    mixed = weights(usable, found.means)
+    mixed = weights(usable, len(finite) if found.means.any() else 2)
     links = _links(found, found.training_scores, target)
     link = score_link = _weighted_sum(mixed[:2], links)
     named = dict.fromkeys(LINKS if logits is not None else LINKS[:2], 0.0)
@@ -250,7 +248,7 @@ def mix_links(
         further = mixed[2] * np.eye(len(log_shares))[1:]
         constants = score_link.constants - mixed[2] * log_shares
         link = Link(np.vstack([score_link.slopes, further]), constants)
-        score_link = _weighted_sum(weights(usable, found.means, 2), links)
+        score_link = _weighted_sum(weights(usable, 2), links)
     return Mixture(named, link, score_link, np.where(known, held_out, -np.inf))
 
 

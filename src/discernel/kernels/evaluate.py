@@ -194,42 +194,26 @@ class KernelSet:
         buffers: Buffers | None,
         device: Device | None = None,
     ) -> Any:
-        """Return a total, which is None at first, plus Σ f_i k_i of a group."""
-        added = self._add_at_once(keys, bases, factors, total, buffers, device)
-        if added is None:
-            matrices = self._made_of(self.groups[keys], bases, buffers, device)
-            added = add_up(matrices, factors, buffers, total)
-        return added
+        """Return a total, which is None at first, plus Σ f_i k_i of a group.
 
-    def _add_at_once(
-        self,
-        keys: Keys,
-        bases: Bases,
-        factors: FloatArray,
-        total: Any,
-        buffers: Buffers | None,
-        device: Device | None,
-    ) -> Any | None:
-        """Add Σ f_i k_i of a group to a total in one pass over its pairwise matrices.
-
-        By compiled loops, or those of a device. Return the sum, or None if there are no such loops.
+        In one pass over its pairwise matrices, by compiled loops or those of a device, if they can.
         """
-        first = next(iter(bases.values()), None)
+        first, group = next(iter(bases.values()), None), self.groups[keys]
         if device is not None:
-            positions = [position for position, _ in self.groups[keys]]
+            positions = [position for position, _ in group]
             rates = [self._rate(position) for position in positions]
-            if device.fused is None or not all(rates):
-                return None
-            total = device.xp.zeros_like(first) if total is None else total
-            device.fused.add_exponentials(total, first, np.array(rates), factors[positions])
-            return total
-        loops = _loops_for(*bases.values())
-        compiled = None if loops is None else self.sum_steps(keys, factors)
-        if loops is None or compiled is None:
-            return None
-        out = _empty_like(first, "total", buffers) if total is None else total
-        loops.evaluate(compiled, list(bases.values()), out, add=total is not None)
-        return out
+            if device.fused is not None and all(rates):
+                total = device.xp.zeros_like(first) if total is None else total
+                device.fused.add_exponentials(total, first, np.array(rates), factors[positions])
+                return total
+        else:
+            loops = _loops_for(*bases.values())
+            steps = None if loops is None else self.sum_steps(keys, factors)
+            if loops is not None and steps is not None:
+                out = _empty_like(first, "total", buffers) if total is None else total
+                loops.evaluate(steps, list(bases.values()), out, add=total is not None)
+                return out
+        return add_up(self._made_of(group, bases, buffers, device), factors, buffers, total)
 
     def compiled(
         self,
