@@ -6,7 +6,9 @@ import pytest
 from discernel.arrays.groups import Groups
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import DenseBank
+from discernel.bank import sums as module
 from discernel.bank.sums import (
+    FeatureSums,
     Labelled,
     SummedSystem,
     SumPass,
@@ -66,6 +68,22 @@ def same(one, other, tol=1e-10):
     for name in ARRAYS:
         first, second = (np.asarray(getattr(each, name)) for each in (one, other))
         assert np.allclose(first, second, rtol=1e-11, atol=tol), name
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_products_of_many_features_are_summed_in_parts(weighted, n_threads, monkeypatch):
+    monkeypatch.setattr(module, "free_threads", lambda _: n_threads)
+    rng, rank = np.random.default_rng(0), 2 * module._COLUMNS + 7
+    F, V = rng.normal(size=(50, rank)), rng.normal(size=(50, 2))
+    weights = rng.uniform(0.5, 2.0, 50) if weighted else np.ones(50)
+    U = weights[:, None] * np.column_stack([np.ones(50), V])
+    found = FeatureSums(rank, 2)
+    for rows in (slice(0, 30), slice(30, 50)):
+        found.add_features(F[rows].copy(), U[rows])
+    assert np.allclose(found.all_cross, F.T @ U, rtol=0, atol=1e-12)
+    expected = (F * weights[:, None]).T @ F
+    assert np.allclose(np.tril(found.products), np.tril(expected), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("smooth", [False, True])

@@ -44,11 +44,22 @@ def test_it_is_the_kernel_of_divided_columns(kernel):
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 101, 1000])
 def test_quantiles_are_those_of_numpy(n, monkeypatch):
-    monkeypatch.setattr(columns, "_SORTED_ENTRIES", 3 * n)  # some columns at a time
+    monkeypatch.setattr(columns, "_CELLS", 3 * n)  # some columns at a time
     X = np.random.default_rng(n).normal(size=(n, 7)) * 10.0 ** np.arange(-3, 4) + 1e5
     X[:, 2] = 5.0
     shares = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)
     np.testing.assert_array_equal(column_quantiles(X, shares), np.quantile(X, shares, axis=0))
+
+
+def test_columns_in_threads_are_those_of_one(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(500, 7)) * 10.0 ** np.arange(-3, 4) + 1e5
+    X[0, 3], X[:300, 4] = 1e9, 0.0
+    known = column_spreads(X), column_quantiles(X, (0.1, 0.5))
+    monkeypatch.setattr(columns, "_CELLS", 1000)  # two columns at a time, the last alone
+    for n_threads in (1, 3):
+        monkeypatch.setattr(columns, "free_threads", lambda _, n=n_threads: n)
+        np.testing.assert_allclose(column_spreads(X), known[0], rtol=1e-15)
+        np.testing.assert_array_equal(column_quantiles(X, (0.1, 0.5)), known[1])
 
 
 def test_spreads_are_standard_deviations_but_for_few_far_values():

@@ -15,6 +15,8 @@ from discernel.arrays import (
     FieldState,
     FloatArray,
     as_host,
+    free_threads,
+    in_threads,
     memory_limit,
     n_rows,
     rows_for_threads,
@@ -34,6 +36,9 @@ _THREAD_BYTES = 2**24
 _LEAST_PIVOT = 1e-5
 #: Rows whose features are squared at a time.
 _BLOCK = 256
+#: Parts of the features, of each pair of which a thread sums the products, and their least size.
+#: Eight parts keep 4, 8 or 16 threads busy to the end.
+_PARTS, _COLUMNS = 8, 128
 #: Number of matrices of rank² numbers in memory during the fit, with the sums before the last rows.
 _MATRICES = 6
 
@@ -102,7 +107,7 @@ class FeatureSums:
     def __init__(self, rank: int, n_values: int) -> None:
         self.n_rows, self.diagonal = 0, 0.0
         self.all_values, self.all_cross = np.zeros(1 + n_values), np.zeros((rank, 1 + n_values))
-        self._products: FloatArray = np.zeros((rank, rank), order="F")
+        self._products: FloatArray = np.zeros((rank, rank))
         self._waiting: Any = None
 
     @property
@@ -131,13 +136,25 @@ class FeatureSums:
 
     def add_features(self, features: FloatArray, weighted: FloatArray) -> None:
         """Add the features of rows, which are overwritten, and their ωu."""
-        self.all_cross += features.T @ weighted
-        weights = weighted[:, 0]
-        if (weights != 1.0).any():
-            features *= np.sqrt(weights)[:, None]
-        self._products = scipy.linalg.blas.dsyrk(
-            1.0, features.T, beta=1.0, c=self.products, lower=1, overwrite_c=1
-        )
+        rank = features.shape[1]
+        parts = slices(slice(0, rank), max(_COLUMNS, -(-rank // _PARTS)))
+        threads, products = [None] * free_threads(len(features)), self.products
+        roots = np.sqrt(weighted[:, :1])
+
+        def add_cross(some: slice, _: None) -> None:
+            self.all_cross[some] += features[:, some].T @ weighted
+            if (roots != 1.0).any():
+                features[:, some] *= roots
+
+        def add(place: tuple[slice, slice], _: None) -> None:
+            first, second = place
+            products[place] += features[:, first].T @ features[:, second]
+
+        # Not in threads of BLAS, which stay busy for a while and hold up those that make features.
+        in_threads(add_cross, parts, threads)
+        # The squares of parts, which take half as long as the others, are last.
+        pairs = [(a, b) for i, a in enumerate(parts) for b in parts[:i]]
+        in_threads(add, [*pairs, *zip(parts, parts, strict=True)], threads)
 
     def add_products(self, cross: FloatArray, products: Any) -> None:
         """Add Σωφuᵀ, and Σωφφᵀ on a device, which is copied to the host when first used."""
@@ -200,9 +217,10 @@ class SumPass(FieldState):
             def write(X: Any, out: FloatArray) -> None:
                 kernel.write(X, self.features.landmarks, out)
 
-        step = rows_for_threads(8 * rank, _THREAD_BYTES)
-        block = np.empty((min(step, n_rows(X)), rank))
-        for part in slices(slice(0, n_rows(X)), step):
+        n_parts = -(-n_rows(X) // rows_for_threads(8 * rank, _THREAD_BYTES))
+        step = -(-n_rows(X) // max(1, n_parts))  # of equal size: threads wait for the last tiles
+        block = np.empty((step, rank))
+        for part in slices(slice(0, n_rows(X)), max(1, step)):
             found = block[: part.stop - part.start]
             write(X[part], found)
             state.add_features(found, weighted[part])

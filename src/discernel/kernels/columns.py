@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Number
@@ -12,7 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from discernel.arrays import ROUNDING, SQUARED_ROUNDING, FloatArray, is_frame, is_sparse
+from discernel.arrays import (
+    ROUNDING,
+    SQUARED_ROUNDING,
+    FloatArray,
+    free_threads,
+    in_threads,
+    is_frame,
+    is_sparse,
+)
 from discernel.exceptions import InvalidInputError, did_you_mean
 
 #: Type names of missing cells of pandas, which may not be installed.
@@ -363,8 +371,8 @@ _OUTLYING, _OUTLIERS = 10.0, 0.01
 _SMALL = 2.0**-450
 
 
-#: Number of cells that are sorted at a time.
-_SORTED_ENTRIES = 2**22
+#: Number of cells of a part of the columns, which one thread takes.
+_CELLS = 2**20
 
 
 def column_quantiles(X: FloatArray, shares: Sequence[float]) -> FloatArray:
@@ -379,18 +387,33 @@ def column_quantiles(X: FloatArray, shares: Sequence[float]) -> FloatArray:
     shares : sequence of float
         Probabilities of the quantiles, from 0 to 1.
     """
-    n, n_columns = X.shape
-    found, step = np.empty((len(shares), n_columns)), max(1, _SORTED_ENTRIES // n)
-    for first in range(0, n_columns, step):
-        ordered = np.array(X[:, first : first + step].T, order="C", dtype=np.float64)
-        ordered.sort(axis=1)
-        for row, share in enumerate(shares):
-            whole, rest = divmod(share * (n - 1), 1.0)
-            below, above = ordered[:, int(whole)], ordered[:, min(int(whole) + 1, n - 1)]
-            step_up = above - below
-            # Interpolate from the nearer value, so that rounding cannot exceed it.
-            value = below + rest * step_up if rest < 0.5 else above - (1.0 - rest) * step_up
-            found[row, first : first + step] = value
+    found = np.empty((len(shares), X.shape[1]))
+
+    def find(some: slice, _: None) -> None:
+        found[:, some] = _quantiles(X[:, some], shares)
+
+    _in_parts(find, X)
+    return found
+
+
+def _in_parts(find: Callable[[slice, None], None], X: FloatArray) -> None:
+    """Call a function for parts of the columns, of many rows in threads."""
+    step = max(1, _CELLS // len(X))
+    parts = [slice(first, first + step) for first in range(0, X.shape[1], step)]
+    in_threads(find, parts, [None] * min(free_threads(len(X)), max(1, len(parts))))
+
+
+def _quantiles(X: FloatArray, shares: Sequence[float]) -> FloatArray:
+    """Return `column_quantiles` of a part of the columns."""
+    n, found = len(X), np.empty((len(shares), X.shape[1]))
+    ordered = np.array(X.T, order="C", dtype=np.float64)
+    ordered.sort(axis=1)
+    for row, share in enumerate(shares):
+        whole, rest = divmod(share * (n - 1), 1.0)
+        below, above = ordered[:, int(whole)], ordered[:, min(int(whole) + 1, n - 1)]
+        step_up = above - below
+        # Interpolate from the nearer value, so that rounding cannot exceed it.
+        found[row] = below + rest * step_up if rest < 0.5 else above - (1.0 - rest) * step_up
     return found
 
 
@@ -403,7 +426,18 @@ def column_spreads(X: Any) -> FloatArray:
     """
     if is_sparse(X):
         return _sparse_spreads(X.tocsc())
-    low, middle, high = column_quantiles(X, (0.25, 0.5, 0.75))
+    found = np.empty(X.shape[1])
+
+    def find(some: slice, _: None) -> None:
+        found[some] = _spreads(X[:, some])
+
+    _in_parts(find, X)
+    return found
+
+
+def _spreads(X: FloatArray) -> FloatArray:
+    """Return `column_spreads` of a part of the columns."""
+    low, middle, high = _quantiles(X, (0.25, 0.5, 0.75))
     reach = _OUTLYING * (high - low)
     inside = np.abs(X - 0.5 * (low + high)) <= 0.5 * (high - low) + reach
     inside |= (~inside).sum(axis=0) > max(2.0, _OUTLIERS * len(X))

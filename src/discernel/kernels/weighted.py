@@ -64,12 +64,12 @@ class WeightedKernels:
         if not is_once:
             out[:] = 0.0
 
-        def use(rows: slice, columns: slice, matrix: FloatArray, _: Buffers) -> None:
+        def use(rows: slice, columns: slice, found: FloatArray, _: Buffers) -> None:
             if not is_once:
-                out[rows, columns] += matrix
+                out[rows, columns] += found
             elif not in_place:
-                out[rows, columns] = matrix
-            if not np.isfinite(matrix.sum()):  # in the cache; of all entries it takes far longer
+                out[rows, columns] = found
+            if not np.isfinite(found.sum()):
                 suspects.append(rows)
 
         self.each_tile(X, Z, out.shape[1], use, out if in_place else None)
@@ -128,7 +128,7 @@ class WeightedKernels:
         """Call ``use`` with parts of Σ c_i k_i, which sum to the whole.
 
         With ``out``, of double precision and contiguous rows, for kernels that are all computed in
-        tiles, the parts are written there.
+        tiles, the parts are written there; ``use`` gets the sum of the entries of each part.
 
         Each block of new rows is processed by one thread. Kernels of distances or inner products
         of dense rows are computed in tiles, other kernels for all training rows at once. For
@@ -237,12 +237,13 @@ class _Sums:
     def __call__(
         self, tile: slice, columns: slice, buffers: Buffers, out: FloatArray | None = None
     ) -> FloatArray:
-        """Return a tile: its place in ``out`` or, without it, in a buffer."""
+        """Return a tile in a buffer; or write it to its place in ``out``, and return its sum."""
         own = slice(tile.start - self._start, tile.stop - self._start)
         place = None if out is None else out[tile, columns]
         if self._compiled is not None:
-            if place is None:
-                place = buffers("total", (tile.stop - tile.start, columns.stop - columns.start))
+            if place is not None:
+                return self._compiled.write_between(own, columns, place)
+            place = buffers("total", (tile.stop - tile.start, columns.stop - columns.start))
             self._compiled.write_between(own, columns, place)
             return place
         rows, others = self._known
@@ -250,7 +251,7 @@ class _Sums:
         if place is None:
             return np.asarray(found)
         place[:] = found
-        return place
+        return np.asarray(found.sum())
 
 
 def _ignore_not_finite() -> np.errstate:

@@ -177,15 +177,17 @@ class SumOfKernels:
         n, q = vectors.shape
         _check_memory(call(self._sum, len(tiles), tiles.ctypes.data, q, *arrays, n))
 
-    def write_between(self, rows: slice, columns: slice, out: FloatArray) -> None:
+    def write_between(self, rows: slice, columns: slice, out: FloatArray) -> FloatArray:
         """Write the sum between some rows and others, of double precision, to ``out``.
 
-        The factors are those of `Factors.to`; rows of ``out`` are contiguous.
+        The factors are those of `Factors.to`; rows of ``out`` are contiguous. Returns the sum of
+        all entries, which is not finite if one of them is not.
         """
         tile = np.array([rows.start, rows.stop, columns.start, columns.stop], dtype=np.int64)
-        stride = out.strides[0] // out.itemsize
-        call = self._loops.write_between
-        _check_memory(call(self._sum, tile.ctypes.data, out.ctypes.data, stride))
+        stride, total = out.strides[0] // out.itemsize, np.zeros(1)
+        arrays = tile.ctypes.data, out.ctypes.data, stride, total.ctypes.data
+        _check_memory(self._loops.write_between(self._sum, *arrays))
+        return total
 
     def add_compressed(
         self, tiles: Integers, basis: FloatArray, out: FloatArray, places: Integers
@@ -237,7 +239,7 @@ _TILES = (ctypes.POINTER(_Sum), _NUMBER, _POINTER)
 _PRODUCTS = ctypes.CFUNCTYPE(_FLAG, *_TILES, _NUMBER, *[_POINTER] * 3, _NUMBER)
 _COMPRESSING = ctypes.CFUNCTYPE(_FLAG, *_TILES, _NUMBER, *[_POINTER] * 3)
 _WRITING = ctypes.CFUNCTYPE(_FLAG, *_TILES, *[_POINTER] * 3, _NUMBER, _POINTER, _FLAG)
-_BETWEEN = ctypes.CFUNCTYPE(_FLAG, ctypes.POINTER(_Sum), *[_POINTER] * 2, _NUMBER)
+_BETWEEN = ctypes.CFUNCTYPE(_FLAG, ctypes.POINTER(_Sum), *[_POINTER] * 2, _NUMBER, _POINTER)
 _EVALUATING = ctypes.CFUNCTYPE(
     None, *[_POINTER] * 2, *[_NUMBER] * 2, *[_POINTER] * 2, *[_NUMBER] * 2, _FLAG, _POINTER
 )  # fmt: skip

@@ -146,9 +146,10 @@ int write_sums(const Sum_double *sum, int64_t n_tiles, const Tile *tiles, const 
   return 0;
 }
 
-/* Write the sum between some rows and others to a matrix, whose rows are `stride` numbers apart.
-   Returns 1 if there is no memory. */
-int write_between(const Sum_double *sum, const Tile *tile, double *out, int64_t stride) {
+/* Write the sum between some rows and others to a matrix, whose rows are `stride` numbers apart, and
+   add its entries to `entries`, while they are in the cache. Returns 1 if there is no memory. */
+int write_between(const Sum_double *sum, const Tile *tile, double *out, int64_t stride,
+                  double *entries) {
   double *memory = malloc(sizeof(double) * (sum->most_bases + 1) * ROWS * COLUMNS);
   if (memory == NULL) return 1;
   RunSteps_double run = fastest_double();
@@ -156,9 +157,14 @@ int write_between(const Sum_double *sum, const Tile *tile, double *out, int64_t 
     Block_double block = start_double(sum, tile, top, left, memory);
     for (int64_t g = 0; g < sum->n_groups; g++)
       run_group_double(sum, run, sum->groups + g, &block, g > 0);
-    for (int64_t i = 0; i < block.height; i++)
-      memcpy(out + (top - tile->top + i) * stride + left - tile->left,
-             block.total + i * block.width, sizeof(double) * block.width);
+    double sums[COLUMNS] = {0};
+    for (int64_t i = 0; i < block.height; i++) {
+      const double *row = block.total + i * block.width;
+      for (int64_t j = 0; j < block.width; j++) sums[j] += row[j];
+      memcpy(out + (top - tile->top + i) * stride + left - tile->left, row,
+             sizeof(double) * block.width);
+    }
+    for (int64_t j = 0; j < block.width; j++) *entries += sums[j];
   }
   free(memory);
   return 0;
