@@ -380,8 +380,12 @@ class SummedSystem:
 
         def at(regularization: float) -> tuple[FloatArray, FloatArray]:
             shrunk = 1.0 / (self.unit * (self._values + regularization))
-            fitted = turned @ (shrunk[:, None] * right) + constant
-            squared = np.concatenate([np.square(turned[rows]) @ shrunk for rows in blocks])
+            fitted, squared = turned @ (shrunk[:, None] * right) + constant, np.empty(len(turned))
+
+            def square(rows: slice, _: None) -> None:
+                squared[rows] = np.square(turned[rows]) @ shrunk
+
+            in_threads(square, blocks, [None] * free_threads(len(turned)))
             return fitted, 1.0 - weights * (squared + 1.0 / self.weight)
 
         return at
