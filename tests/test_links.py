@@ -44,6 +44,22 @@ def test_the_logistic_link_is_a_penalised_logistic_regression():
     )
 
 
+@pytest.mark.parametrize(("n_classes", "seed"), [(2, 2), (5, 0)])
+def test_at_the_logistic_link_the_gradient_of_its_objective_is_zero(n_classes, seed):
+    """To rounding, where values of the objective tell half of the digits only."""
+    scores, target = noisy_scores(n_classes, 3000, seed)
+    found, _ = calibrated(scores, target, target.class_scores)
+    z, start = found.coordinates(scores), found.gaussian
+    link, spread = logistic_link(start, z, target), np.mean(start.slopes**2)
+    errors = softmax(link.log_likelihood(z) + np.log(target.shares), axis=1)
+    errors[np.arange(len(z)), target.codes] -= 1.0
+    errors *= (target.row_weights.shares * target.effective)[:, None]
+    by_slopes = np.sqrt(spread) * z.T @ errors + (link.slopes - start.slopes) / np.sqrt(spread)
+    by_constants = errors.sum(axis=0) + link.constants - start.constants
+    np.testing.assert_allclose(by_slopes, 0.0, atol=1e-10)
+    np.testing.assert_allclose(by_constants, 0.0, atol=1e-10)
+
+
 def test_without_slopes_the_logistic_link_is_the_one_it_is_drawn_to():
     _, target = noisy_scores()
     start = Link(np.zeros((2, 3)), np.zeros(3))

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.sparse.linalg import LinearOperator, cg
 
 from discernel.arrays import ALMOST_ZERO, FloatArray
 from discernel.targets import ClassTarget
@@ -28,6 +30,9 @@ _PRIOR_ROWS = 200.0
 _PULL = 1.0
 #: The logarithm of a probability that stands for 0.
 LEAST_LOG = float(np.log(1e-6))
+#: The mean change of a parameter of a logistic regression with which Newton's method ends, before a
+#: last step that leaves so small a share of the gradient.
+_LAST_CHANGE, _REST = 1e-6, 1e-6
 #: Newton steps after a search for the weights of links, and the largest, relative to the weights.
 _POLISHING, _NEAR = 2, 1e-2
 
@@ -147,9 +152,12 @@ def logistic_link(start: Link, coordinates: FloatArray, target: ClassTarget) -> 
         along -= shares * along.sum(axis=1, keepdims=True)
         return np.asarray((features.T @ (counts * along)).ravel() + step)
 
-    first, options = np.zeros(shape[0] * shape[1]), {"xtol": 1e-12}
-    found = minimize(loss, first, jac=True, hessp=curvature, method="Newton-CG", options=options)
-    change, slopes = found.x.reshape(shape), start.slopes.copy()
+    first, options = np.zeros(shape[0] * shape[1]), {"xtol": _LAST_CHANGE}
+    found = minimize(loss, first, jac=True, hessp=curvature, method="Newton-CG", options=options).x
+    # Nearer to the minimum values differ by rounding alone, but gradients do not.
+    hessian = LinearOperator((found.size, found.size), partial(curvature, found), dtype=np.float64)
+    found = found - cg(hessian, loss(found)[1], rtol=_REST, atol=ALMOST_ZERO)[0]
+    change, slopes = found.reshape(shape), start.slopes.copy()
     slopes[told] += np.sqrt(spread) * change[:-1]
     return Link(slopes, start.constants + change[-1])
 
