@@ -105,6 +105,7 @@ def test_what_was_considered_and_the_certificate_are_told(page, clf):
     assert f"{why[:1].upper()}{why[1:]}." in text
     for each in clf.learned_kernel_.considered:
         assert f"{each.error:.3f}" in text
+    assert "and kernel logistic regression (" in page.all("section", id="links")[0]["text"]
 
 
 def test_contributions_add_up_on_the_page(page):
