@@ -431,6 +431,8 @@ class KernelDiscriminant(BaseKernelDiscriminant):
         and a logistic regression on held-out scores.
     explained_variance_ratio_ : ndarray of shape (n_components,)
         The share of the between-class variance along each column of `transform`.
+    expected_, feature_importances_, feature_importances_std_
+        As in `MultipleKernelDiscriminant`.
 
     See Also
     --------
