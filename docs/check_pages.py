@@ -2,8 +2,8 @@
 
 Run ``make docs-check``, or ``python docs/check_pages.py build/docs``. Links and anchors within the
 site are followed on every page. Main pages are opened in Chromium from their files, light and
-dark: axe must have no serious finding, nothing may be asked of the network, and a search must
-find something. Pictures go to ``build/pages``.
+dark: axe must have no serious finding, nothing may be asked of the network or cut on a narrow
+screen, and a search must find something. Pictures go to ``build/pages``.
 """
 
 from __future__ import annotations
@@ -28,8 +28,19 @@ OTHERS = (
 )
 #: Indices of names, and the search without words.
 NOT_LOOKED_AT = {"genindex.html", "py-modindex.html", "search.html"}
+WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 900}
 #: Findings of these weights fail the check.
 GRAVE = ("serious", "critical")
+#: Returns the texts that end right of the window, unless a box around them scrolls.
+CUT = """() => {
+  const article = document.querySelector('.bd-article-container');
+  const scrolls = element => element !== article && (
+    getComputedStyle(element).overflowX !== 'visible' || scrolls(element.parentElement));
+  return [...article.querySelectorAll('*')].filter(element => {
+    const place = element.getBoundingClientRect();
+    return place.width > 1 && place.right > innerWidth + 1 && !scrolls(element);
+  }).map(element => element.textContent.trim());
+}"""
 
 
 class Links(HTMLParser):
@@ -100,9 +111,7 @@ def findings(site: Path, pictures: Path) -> Iterator[str]:
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=chromium)
         for scheme in ("light", "dark"):
-            context = browser.new_context(
-                color_scheme=scheme, viewport={"width": 1280, "height": 900}
-            )
+            context = browser.new_context(color_scheme=scheme, viewport=WIDE)
             page = context.new_page()
             asked: list[str] = []
             page.on("request", lambda request, asked=asked: asked.append(request.url))
@@ -125,6 +134,10 @@ def findings(site: Path, pictures: Path) -> Iterator[str]:
                             f"{len(found['nodes'])} places, such as {first['html'][:160]} "
                             f"({first['target']})"
                         )
+                page.set_viewport_size(NARROW)
+                if cut := page.evaluate(CUT):
+                    yield f"{name}: {len(cut)} texts are cut on a narrow screen: {cut[0][:80]!r}"
+                page.set_viewport_size(WIDE)
             context.close()
         browser.close()
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 from docutils import nodes
+from numpydoc.docscrape_sphinx import SphinxDocString
 from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.nodes import make_refnode
@@ -125,7 +126,7 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
     "show_toc_level": 2,
 }
-html_sidebars = {"index": [], "changelog": [], "default": []}
+html_sidebars = {"index": [], "quickstart": [], "changelog": [], "default": []}
 
 # ---- what only the site needs --------------------------------------------------------------------
 
@@ -160,6 +161,7 @@ def to_objects(app: Sphinx, page: str, source: list[str]) -> None:
         source[0] = source[0].replace(f"]({file}", f"]({here}")
     source[0] = OUTSIDE_LINK.sub(r"](path:\1)", source[0])
     source[0] = STORY_LINK.sub(r"](gallery/\1.rst)", source[0])
+    source[0] = source[0].replace("\n\n```\n", "\n```\n")  # the blank line that ends an example
     if page == "references":
         entries = [f".. [{key}] {text}" for key, text in ENTRY.findall(source[0])]
         start = ENTRY.search(source[0])
@@ -210,6 +212,11 @@ def hide_internals(app: Sphinx, env: Any) -> None:
             objects[name] = entry._replace(aliased=True)  # the search skips aliases
 
 
+def as_written(self: Any, name: str, text: list[str], is_attribute: bool) -> tuple[str, list[str]]:
+    """Show what a class says of an attribute, not only the first sentence of its property."""
+    return f"**{self._escape_args_and_kwargs(name.strip())}**", text
+
+
 #: Methods that an enumeration of words has from its words.
 BUILTIN = (types.BuiltinFunctionType, types.MethodDescriptorType)
 
@@ -238,6 +245,7 @@ def setup(app: Sphinx) -> None:
     """Register what is above."""
     # A busy machine may forecast long fits; the pages are not about that.
     warnings.filterwarnings("ignore", message="This fit is expected to take")
+    SphinxDocString._process_param = as_written
     app.connect("source-read", to_objects)
     app.connect("missing-reference", short_names)
     app.connect("autodoc-skip-member", skip_foreign)

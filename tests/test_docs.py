@@ -385,28 +385,23 @@ def test_figures_of_weights_per_target_on_a_device_are_those_of_the_record():
 def test_figures_of_importances_are_those_of_the_record():
     found = results("importances")
     many, few = found["means"]["tables"], found["means"]["few_held_out"]
-    page, measured = (
-        (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
-        for name in ("explaining", "measured")
-    )
+    page = (ROOT / "docs" / "explaining.md").read_text(encoding="utf-8")
     assert many["rank_correlation"] > 0.8
     assert many["noise_share"] < 0.05
-    noise = f"{100 * many['noise_share']:.1f} % together"
     for words in (
         f"on {len(found['tables'])} tables with at most 500 training rows",
         f"is {many['rank_correlation']:.2f} on average, where two halves of the permutations agree "
         f"to {many['halves_of_permutations']:.2f} and two halves of the held-out rows to "
         f"{many['halves_of_rows']:.2f}",
         f"reach {many['metric_rank_correlation']:.2f}",
-        f"{noise}, at most {100 * many['largest_noise_share']:.1f} %",
+        f"{100 * many['noise_share']:.1f} % together, at most "
+        f"{100 * many['largest_noise_share']:.1f} %",
         f"agree to {few['halves_of_rows']:.2f}, the rank correlation is "
         f"{few['rank_correlation']:.2f} and noise gets {100 * few['noise_share']:.1f} %, at most "
         f"{100 * few['largest_noise_share']:.1f} %",
         f"in {100 * many['share_of_fit_time']:.0f} % of the time of a fit",
     ):
         assert words in page
-    assert f"rank correlation {many['rank_correlation']:.2f} (two halves" in measured
-    assert noise in measured
 
 
 def test_figures_on_promises_are_those_of_the_record():

@@ -144,9 +144,9 @@ def test_priors_and_costs_are_those_of_the_decision():
 
 
 def test_it_reads_well():
-    found = Expectation(0.875, 0.8, 0.923, 0.3114, 160, "leave-one-out")
+    found = Expectation(0.875, 0.8, 0.923, 0.3114, 1600, "leave-one-out")
     assert repr(found) == (
-        "accuracy 87.5% (80.0% to 92.3%), log-loss 0.311, on 160 rows: leave-one-out"
+        "accuracy 87.5% (80.0% to 92.3%), log-loss 0.311, on 1,600 rows: leave-one-out"
     )
 
 

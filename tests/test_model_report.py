@@ -65,6 +65,8 @@ def test_the_page_is_whole_and_loads_nothing(page):
     assert len(page.all("script")) == 1
     cards = [e["id"] for e in page.all("div") if e.get("class") == "card"]
     assert cards == ["expect", "next", "matter-importances"]
+    headings = [each["text"].strip() for each in page.all("h2")]
+    assert headings.count("Columns that matter") == headings.count("All columns") == 1
     for element in page.elements:
         assert not {"style", "src", "onclick"} & set(element)
     assert all(svg["aria-hidden"] == "true" for svg in page.all("svg"))
@@ -103,6 +105,7 @@ def test_what_was_considered_and_the_certificate_are_told(page, clf):
     assert f"{why[:1].upper()}{why[1:]}." in text
     for each in clf.learned_kernel_.considered:
         assert f"{each.error:.3f}" in text
+    assert "and kernel logistic regression (" in page.all("section", id="links")[0]["text"]
 
 
 def test_contributions_add_up_on_the_page(page):
@@ -135,6 +138,7 @@ def test_small_numbers_are_shown_with_their_digits():
         "r", "3e-06", 1e-6, {"a": 2.5e-6, "b": -5e-7}, similar=[("s", "", 1, 2e-7)]
     )
     _, terms, similar = row.blocks()
+    assert similar.heading == "Similar training rows that support the prediction"
     assert [line.cells[1] for line in terms.rows] == [
         "+0.000001000", "+0.000002500", "−0.000000500", "+0.000003000",
     ]  # fmt: skip

@@ -72,6 +72,14 @@ def test_every_name_of_the_reference_exists():
         assert hasattr(importlib.import_module(parent), name), full
 
 
+def test_summaries_of_the_reference_are_whole():
+    """Sphinx ends a summary at the first period that a space follows."""
+    for full in listed():
+        parent, _, name = full.rpartition(".")
+        summary = getattr(importlib.import_module(parent), name).__doc__.partition("\n")[0]
+        assert re.search(r"\. ", summary) is None, full
+
+
 #: What is returned or subclassed, and shown by the examples of what returns it.
 WITHOUT_EXAMPLE = {
     "AlignedKernels",

@@ -24,11 +24,8 @@ print(f"least leave-one-out error at λ = {path.best.regularization:.1e}")
 # %%
 # Every point on the path is a certified optimum for its λ.
 
-figure, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
 names = [kernel.name for kernel in kernels]
-RegularizationPathDisplay.from_path(path, kernel_names=names, ax=axes)
-axes[0].set_title("Kernel weights")
-axes[1].set_title("Leave-one-out error")
+RegularizationPathDisplay.from_path(path, kernel_names=names)
 plt.show()
 
 # %%

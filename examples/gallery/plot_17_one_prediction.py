@@ -35,7 +35,7 @@ print(f"all columns add up to the score, to {abs(total - clf.decision_function(r
 
 sides = [similar_rows(clf, row, n=6, side=side) for side in ("for", "against")]
 figure, (left, right) = plt.subplots(
-    1, 2, figsize=(12, 5.2), width_ratios=[1.4, 1], layout="constrained"
+    1, 2, figsize=(12, 6.5), width_ratios=[1.4, 1], layout="constrained"
 )
 ContributionsDisplay.from_estimator(clf, row, ax=left)
 left.set_title("Contributions of columns")

@@ -79,7 +79,9 @@ class RowExplanation:
         ]
         if self.sources:
             found.append(self._terms(", by source", self.sources, most))
-        what = "target" if self.probability is None else "class"
+        named, what = self.predicted, "class"
+        if self.probability is None:
+            named, what = "the prediction", "target"
         form = signed_form([support for *_, support in self.similar])
         for side, sign in (("support", 1.0), ("oppose", -1.0)):
             rows = tuple(
@@ -88,7 +90,7 @@ class RowExplanation:
                 if sign * support > 0
             )
             if rows:
-                title = f"similar training rows that {side} {self.predicted}"
+                title = f"similar training rows that {side} {named}"
                 header = ("row", "similarity", "contribution", what)
                 found.append(Block("similar", title, "", rows, header, 2))
         return [block.escaped() for block in found]
@@ -200,6 +202,8 @@ def _first_screen(parts: dict[str, Block]) -> list[Block]:
             continue
         if len(part.rows) <= _MOST_FIRST and len(part.header) == 2:
             del parts[name]
+        elif part.noun:  # the first rows are on the first screen
+            parts[name] = replace(part, title=f"all {part.noun}s")
         ranked = sorted(part.rows, key=lambda row: -(row.value or 0.0))
         rows = tuple(replace(row, cells=row.cells[:2]) for row in ranked)
         part = replace(part, id=f"matter-{name}", rows=rows, header=part.header[:2])

@@ -264,7 +264,10 @@ def test_more_rows_than_the_metric_is_of(monkeypatch):
     X, y = few_matter(1400, 12)
     clf = MultipleKernelDiscriminant().fit(X[:400], y[:400])
     assert clf.learned_kernel_.considered[0].strength > 0
-    assert clf.expected_.where == "held out, 20 folds, on rows that the metric was not learned from"
+    assert (
+        clf.expected_.where
+        == "held out, 20 folds, on rows that the column scales were not learned from"
+    )
     assert clf.expected_.n_rows == 250
     accuracy = clf.score(X[400:], y[400:])
     assert clf.expected_.low - 0.03 < accuracy < clf.expected_.high + 0.03

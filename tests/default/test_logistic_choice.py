@@ -94,7 +94,7 @@ def test_more_rows_than_the_metric_was_learned_from(monkeypatch):
     found = clf.learned_kernel_.considered[0]
     assert found.logistic
     assert found.strength > 0
-    assert "that the metric was not learned from" in str(clf.expected_)
+    assert "that the column scales were not learned from" in str(clf.expected_)
     assert clf.link_weights_["kernel logistic"] > 0
     monkeypatch.setattr(logits.LogitSearch, "most_rows", 300)
     other = MultipleKernelDiscriminant().fit(X, y)

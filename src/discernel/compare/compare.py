@@ -216,8 +216,8 @@ def compare(
 ) -> Comparison:
     """Compare learned kernels with baselines on a data set.
 
-    Each result is stored at once, so that the same call continues after an interruption. Cells
-    that failed before are run again. `discernel.report.write_report` writes a report page.
+    Each result is stored at once, so that the same call continues after an interruption. Fits that
+    failed before are run again. `discernel.report.write_report` writes a report page.
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ def compare(
         Metric to rank and test methods by, one of `discernel.compare.metrics.METRICS`, or of
         `discernel.compare.metrics.NUMBER_METRICS` for numbers; by default accuracy or R². All of
         them are recorded.
-    store : str or Path
+    store : str or Path, default="discernel-results/results.sqlite"
         File of results; its folder is created.
     n_jobs : int, optional
         Number of parallel processes, fewer if memory is short; by default one per core.

@@ -62,7 +62,7 @@ class Expectation:
     def __repr__(self) -> str:
         return (
             f"accuracy {self.accuracy:.1%} ({self.low:.1%} to {self.high:.1%}), log-loss "
-            f"{self.log_loss:z.3f}, on {self.n_rows} rows: {self.where}"
+            f"{self.log_loss:z.3f}, on {self.n_rows:,} rows: {self.where}"
         )
 
 

@@ -100,14 +100,14 @@ def left_out_words(target: Target, n_held: int | None = None, learned: str | Non
     n_held : int, optional
         The number of given groups that are predicted, if not all.
     learned : str, optional
-        What was not learned from these rows, such as "metric".
+        What was not learned from these rows, and its verb, such as "column scales were".
     """
     if target.groups is not None:
         what = f"leave-one-group-out, {n_held or len(target.groups):,} groups"
-        return what if learned is None else f"{what} that the {learned} was not learned from"
+        return what if learned is None else f"{what} that the {learned} not learned from"
     n_folds = target.n_left_out_groups
     what = "leave-one-out" if n_folds is None else f"held out, {n_folds} folds"
-    return what if learned is None else f"{what}, on rows that the {learned} was not learned from"
+    return what if learned is None else f"{what}, on rows that the {learned} not learned from"
 
 
 def fit_discriminant(

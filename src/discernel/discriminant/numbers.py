@@ -86,7 +86,7 @@ class NumberExpectation:
         return (
             f"R² {self.r2:z.3f} ({self.r2_low:z.3f} to {self.r2_high:z.3f}), root mean squared "
             f"error {self.rmse:.4g} ({self.rmse_low:.4g} to {self.rmse_high:.4g}), on "
-            f"{self.n_rows} rows: {self.where}"
+            f"{self.n_rows:,} rows: {self.where}"
         )
 
 

@@ -397,6 +397,9 @@ class BaseKernelDiscriminant(
 class KernelDiscriminant(BaseKernelDiscriminant):
     """Kernel discriminant analysis with one given kernel.
 
+    The regularization is chosen by leave-one-out errors in closed form, and probabilities are
+    calibrated on held-out rows. Columns are used unscaled.
+
     Parameters
     ----------
     kernel : kernel, str or callable, default="rbf"
@@ -407,8 +410,9 @@ class KernelDiscriminant(BaseKernelDiscriminant):
         The definition of the within-class scatter: ``"rkda"`` [Ye08]_ counts samples, ``"fdr"``
         [Kim06]_, for two classes, adds up the class covariances.
     regularization : float or "loo", default="loo"
-        λ, relative to the normalized kernel. ``"loo"`` minimizes the leave-one-out error. 0
-        requires a kernel matrix of full rank and ``statistics="loo"``.
+        λ, relative to the normalized kernel. ``"loo"`` is the largest of a path whose leave-one-out
+        error is within 1 % of the least. 0 requires a kernel matrix of full rank and
+        ``statistics="loo"``.
     statistics, priors, class_weight, class_costs, threshold, n_components
         As in `MultipleKernelDiscriminant`.
 
@@ -427,6 +431,12 @@ class KernelDiscriminant(BaseKernelDiscriminant):
         and a logistic regression on held-out scores.
     explained_variance_ratio_ : ndarray of shape (n_components,)
         The share of the between-class variance along each column of `transform`.
+    expected_, feature_importances_, feature_importances_std_
+        As in `MultipleKernelDiscriminant`.
+
+    See Also
+    --------
+    MultipleKernelDiscriminant : Learn a combination of kernels.
 
     Examples
     --------
@@ -468,13 +478,17 @@ class KernelDiscriminant(BaseKernelDiscriminant):
 class MultipleKernelDiscriminant(BaseKernelDiscriminant):
     """Kernel discriminant analysis with a learned combination of kernels.
 
+    By default, `fit` learns a scale for every column, the weights of twelve kernels and the
+    regularization, and calibrates probabilities on held-out rows. Tables with categories, text and
+    missing cells need no preparation. Read more in the :doc:`user guide </guide>`.
+
     Parameters
     ----------
     kernels : "auto", "precomputed", kernel, list of kernels, or dict of names to kernels or columns
         The candidate kernels. ``"auto"`` stands for eleven Gaussian and Laplace kernels around the
         median distance and a linear kernel, on columns divided by their spread and multiplied by
         learned scales; for sparse rows, nine Gaussian kernels and a linear one without learned
-        scales. It accepts tables with categories, text and missing cells. ``"precomputed"``
+        scales. ``"precomputed"``
         expects a stack of kernel matrices as X, with the kernels on the last axis. Lists and
         dictionaries contain kernels of `discernel.kernels`, names of scikit-learn pairwise
         kernels, scikit-learn Gaussian process kernels or callables, and use the columns unscaled;
@@ -597,13 +611,15 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         How the fit was computed, and why: the stages with their times.
     encoder_ : TableEncoder or None
         The encoding of the columns of a table. None for plain numbers.
-    feature_importances_, feature_importances_std_ : ndarray of shape (n_features,)
+    feature_importances_ : ndarray of shape (n_features,)
         Increase of the log-loss of held-out training rows when the cells of a column come from
-        other rows, as shares that are at least 0 and sum to 1, and their standard errors. They
+        other rows, as shares that are at least 0 and sum to 1, computed on first access. They
         describe the model that predicts, whatever its kernels. Increases that may be due to chance
         are shrunk towards 0. If no column helps beyond chance, the shares are those of the squared
         change of the scores; if predictions depend on no column, all are 0. Not available for
         sparse rows and precomputed kernels.
+    feature_importances_std_ : ndarray of shape (n_features,)
+        Standard errors of `feature_importances_`.
     metric_ : Metric
         The column scales that ``kernels="auto"`` learned on dense rows. The chosen candidate
         records the power to which it uses them; if that is 0, they were learned on four fifths of
@@ -632,6 +648,18 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         ``criterion="auto"`` and up to 2,000 rows, a kernel logistic regression.
     explained_variance_ratio_ : ndarray of shape (n_components,)
         The share of the between-class variance along each column of `transform`.
+    n_features_in_ : int
+        The number of columns seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Their names, if all are strings.
+    n_iter_ : int
+        The number of iterations of the solver.
+
+    See Also
+    --------
+    MultipleKernelRidge : Regression with learned kernels.
+    MultiLabelKernelDiscriminant : Several labels for each row.
+    learn_kernel : Learn the weights of given kernel matrices.
 
     Examples
     --------

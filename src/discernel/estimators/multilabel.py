@@ -120,9 +120,11 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelEstimator):
         Discriminants of all labels that vary in the training rows, by position.
     combined_kernel_ : CombinedKernel
         The centred learned kernel between new rows and the training rows.
-    feature_importances_, feature_importances_std_ : ndarray of shape (n_features,)
+    feature_importances_ : ndarray of shape (n_features,)
         Increase of the loss of all labels when the cells of a column come from other rows, as in
         `MultipleKernelDiscriminant`.
+    feature_importances_std_ : ndarray of shape (n_features,)
+        Standard errors of `feature_importances_`.
 
     Examples
     --------

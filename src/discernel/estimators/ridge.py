@@ -105,11 +105,13 @@ class NumberHead(Head):
 
 
 class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator):
-    """Kernel ridge regression with learned kernel weights and λ.
+    """Kernel ridge regression with a learned combination of kernels.
 
-    The criteria are those of the classifiers, with the centred targets in place of class scores.
-    y has the shape (n_samples,) or (n_samples, n_targets); several targets share the weights and λ,
-    unless ``weights_per_target=True``.
+    By default, `fit` learns a scale for every column, the weights of twelve kernels and the
+    regularization, and estimates the errors to expect on held-out rows. The criteria are those of
+    the classifiers, with the centred targets in place of class scores. Several targets share the
+    weights and λ, unless ``weights_per_target=True``. Read more in the
+    :doc:`user guide </expectations>`.
 
     Parameters
     ----------
@@ -156,10 +158,16 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
         After a fit to rows in chunks or `partial_fit`: the number of rows, of sampled rows and of
         landmarks, and the share of the kernel's variance that the landmarks capture. ``bank_`` is
         then ``"stream"``.
-    feature_importances_, feature_importances_std_ : ndarray of shape (n_features,)
+    feature_importances_ : ndarray of shape (n_features,)
         Increase of the squared error of held-out training rows when the cells of a column come
         from other rows, as in `MultipleKernelDiscriminant`. With weights of each target, of 30
         targets drawn at random, if there are more.
+    feature_importances_std_ : ndarray of shape (n_features,)
+        Standard errors of `feature_importances_`.
+
+    See Also
+    --------
+    MultipleKernelDiscriminant : Classification with learned kernels.
 
     Examples
     --------

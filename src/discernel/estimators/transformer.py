@@ -71,9 +71,11 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelEstimator):
         The complete result of the solver.
     combined_kernel_ : CombinedKernel
         The centred learned kernel between new rows and the training rows.
-    feature_importances_, feature_importances_std_ : ndarray of shape (n_features,)
+    feature_importances_ : ndarray of shape (n_features,)
         Importances for a least-squares fit of class scores with this kernel, as in
         `MultipleKernelDiscriminant`.
+    feature_importances_std_ : ndarray of shape (n_features,)
+        Standard errors of `feature_importances_`.
 
     Examples
     --------

@@ -69,7 +69,7 @@ def held_out_scores(learning: Learning, fit: LeastSquares) -> HeldOutScores:
         rows = proposal.independent(np.arange(target.n_samples))
         if len(rows):
             n_held = None if groups is None else len(groups.subset(rows))
-            where = left_out_words(target, n_held, "metric")
+            where = left_out_words(target, n_held, "column scales were")
             return _with_logits(HeldOutScores(rows, where=where), learning, fit, search)
     scores, folds = cross_fitted_scores(learning, fit, search)
     rows, n_folds = np.flatnonzero(folds >= 0), int(folds.max()) + 1

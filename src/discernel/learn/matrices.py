@@ -35,6 +35,8 @@ def learn_kernel(
 ) -> LearnedKernel:
     """Learn the combination of kernel matrices that separates the classes best.
 
+    The matrices are given; `MultipleKernelDiscriminant` computes kernels from rows, and predicts.
+
     Parameters
     ----------
     grams : array-like of shape (n_kernels, n_samples, n_samples), or dict of str to array-like
@@ -92,7 +94,7 @@ def learn_kernel(
     InvalidInputError
         If the matrices, labels or parameters are invalid.
     NumericalError
-        If a factorisation breaks down.
+        If a factorization breaks down.
 
     Warns
     -----
@@ -100,6 +102,11 @@ def learn_kernel(
         If the gap could not be certified.
     DroppedKernelWarning
         If a kernel is constant on the training set.
+
+    See Also
+    --------
+    regularization_path : Learn the weights for a sequence of λ.
+    MultipleKernelDiscriminant : Learn kernels from rows, and classify new ones.
 
     Notes
     -----
@@ -110,9 +117,9 @@ def learn_kernel(
     minimum, often a flat one: it tries every fourth λ and then those near the edge of the minimum,
     some 7 in all. With more than 500 samples, this search uses a quarter of them, 300 to 1,500, and
     then only the best λ and its neighbours, some 3, are tried on all samples while the error
-    decreases. ``leave_one_out`` has the latter, for weights with a relative gap of at most 1e-4 if
-    the solver is ``"newton"`` or ``"galerkin"``. The gap of the chosen λ is then reduced to
-    ``tol``. `regularization_path` tries all λ on all samples.
+    decreases. ``leave_one_out`` of the result has the errors on all samples, for weights with a
+    relative gap of at most 1e-4 if the solver is ``"newton"`` or ``"galerkin"``. The gap of the
+    chosen λ is then reduced to ``tol``. `regularization_path` tries all λ on all samples.
 
     Examples
     --------

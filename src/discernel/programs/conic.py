@@ -78,7 +78,7 @@ class _Conic:
 
 @dataclass(frozen=True)
 class SDP(_Conic):
-    """The semidefinite programs: [Ye08]_ Eq. (8), (29), (32), (41), (45) and [Kim06]_ Eq. (9).
+    """Solve the semidefinite programs (8), (29), (32), (41) and (45) of [Ye08]_, (9) of [Kim06]_.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class SDP(_Conic):
 
 @dataclass(frozen=True)
 class QCQP(_Conic):
-    """The quadratically constrained programs of [Ye08]_, Eq. (13), (34), (43) and (46).
+    """Solve the quadratically constrained programs (13), (34), (43) and (46) of [Ye08]_.
 
     It also solves those of [Lanckriet04]_ for soft margins.
 

@@ -23,7 +23,11 @@ _MOST_CLASSES, _MOST_CONFUSED = 8, 20
 #: Up to this number, kernels are listed even if all have the same weight.
 _FEW_KERNELS = 3
 #: Readable names of the links that probabilities are mixed from.
-_LINKS = {"gaussian": "Gaussian classes", "logistic": "logistic regression"}
+_LINKS = {
+    "gaussian": "Gaussian classes",
+    "logistic": "logistic regression",
+    "kernel logistic": "kernel logistic regression",
+}
 _WEIGHTS = "how much of each kernel is used, not how much its columns matter"
 
 

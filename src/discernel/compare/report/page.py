@@ -45,7 +45,7 @@ class Section(NamedTuple):
 LEARNED: tuple[tuple[str, str, str, Callable[[ResultTable, str], Iterator[Block]]], ...] = (
     (
         "importances",
-        "Columns that matter",
+        "Column importances",
         "The share of each column in the increase of the held-out loss when columns are shuffled: "
         "means over splits ± one standard deviation. If two columns carry the same information, "
         "one may have the importance of both. Importance does not imply causation.",

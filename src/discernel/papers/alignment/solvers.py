@@ -175,7 +175,7 @@ class Greedy:
 
 @dataclass(frozen=True)
 class QuadraticProgram:
-    """Maximize the alignment exactly, Eq. (6) of [Pothin06]_.
+    """Maximize the alignment exactly, by the quadratic program (6) of [Pothin06]_.
 
     Weights are equal if no kernel has a positive alignment with the target.
 

@@ -27,7 +27,7 @@ from discernel.programs.solution import Solution, Status, Task
 
 @dataclass(frozen=True)
 class ClosedForm:
-    """Maximize tr S_b − α tr S_w with weights μ², [Yeung06]_ Eq. (16).
+    """Maximize tr S_b − α tr S_w with weights μ² in closed form, (16) of [Yeung06]_.
 
     Warns
     -----

@@ -141,7 +141,7 @@ def _is_marked(label: Any, unlabelled: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class ReweighedSpectrum:
-    """A kernel matrix with other eigenvalues: K_μ = Σ μ_r² v_r v_rᵀ, Eq. (2) of [Yeung06]_.
+    """A kernel matrix with other eigenvalues: K_μ = Σ μ_r² v_r v_rᵀ, (2) of [Yeung06]_.
 
     Attributes
     ----------
