@@ -74,7 +74,8 @@ class NumberExpectation:
     the influences e²/M − d²/mean(d²) on ρ would be blind to missing large errors. Both changes
     vanish where predictions are near the mean; what is left there is what labels of rows do to the
     predictions of each other, of the order of 1/n. The margin of log ρ is the root of the sum of
-    the squares of the three. docs/measured.md says how often the intervals hold.
+    the squares of the three, that of log M of the last and its own. docs/measured.md says how often
+    the intervals hold.
 
     References
     ----------
@@ -158,6 +159,23 @@ class _Deviation(NamedTuple):
         return np.clip(1.0 - t * self.error, np.exp(-_MOST_LOG), np.exp(_MOST_LOG))
 
 
+def _ends(logs: FloatArray, share: float, *margins: float) -> tuple[float, float]:
+    """Return the factors to the ends of an interval from parts of the margins of its logarithm.
+
+    Parameters
+    ----------
+    logs : ndarray of shape (2,)
+        The ends of a part that is not symmetric.
+    share : float
+        The share of a row in the mean, which counts as `_PAIRS`.
+    *margins : float
+        Margins of symmetric parts.
+    """
+    parts = [np.linalg.norm([log, _PAIRS * share, *margins]) for log in logs]
+    low, high = np.exp(np.minimum(parts, _MOST_LOG))
+    return float(1.0 / low), float(high)
+
+
 @dataclass(frozen=True, eq=False)
 class HeldOutNumbers:
     """Targets of training rows, and their predictions by kernels and fits without the row.
@@ -197,8 +215,10 @@ class HeldOutNumbers:
         relative = squares / errors - 1.0
         most, least = self._share_ends(shares, relative, (deviations - squares) / variances)
         r2 = (1.0 - share, 1.0 - least, 1.0 - most)
-        ends = self._deviation((roots * relative).mean(axis=1) / root, _WIDER_ERRORS).skewed_ends
-        low, high = (root * float(np.sqrt(end)) for end in ends)
+        of_error = self._deviation((roots * relative).mean(axis=1) / root, _WIDER_ERRORS)
+        low, high = (
+            root * factor for factor in _ends(0.5 * np.log(of_error.skewed_ends), 0.5 / of_error.n)
+        )
         return NumberExpectation(*r2, root, low, high, len(self.truth), self.where)
 
     def _share_ends(
@@ -219,13 +239,10 @@ class HeldOutNumbers:
             self._deviation((shares * (part - part_mean)).mean(axis=1) / share, _WIDER)
             for part, part_mean in ((errors, 0.0), (explained, 1.0 - shares))
         )
-        ends = []
-        for factor, sign in zip(of_errors.skewed_ends, (-1.0, 1.0), strict=True):
-            changed = np.mean(shares * factor / (within * factor + 1.0 - within)) / share
-            margins = np.array([np.log(changed), of_rest.margin, _PAIRS / of_rest.n])
-            margin = min(float(np.linalg.norm(margins)), _MOST_LOG)
-            ends.append(share * float(np.exp(sign * margin)))
-        return ends[0], ends[1]
+        factors = of_errors.skewed_ends[:, None]
+        changed = (shares * factors / (within * factors + 1.0 - within)).mean(axis=1) / share
+        low, high = _ends(np.log(changed), 1.0 / of_rest.n, of_rest.margin)
+        return share * low, share * high
 
     def _deviation(self, parts: FloatArray, wider: float) -> _Deviation:
         """Return how far the mean of parts of rows, which is 0, may be from that of new rows."""
