@@ -138,10 +138,8 @@ class ClassHead(Head):
         per_class : bool
             Whether it is that of the rows of every class.
         """
-        scores, training = (
-            _exchanged_scores(self.discriminant, self.decision),
-            self.discriminant.training,
-        )
+        scores = _exchanged_scores(self.discriminant, self.decision)
+        training = self.discriminant.training
         weights, groups = training.row_weights.values, training.groups
 
         def limit(code: int) -> float:
