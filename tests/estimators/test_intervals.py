@@ -190,7 +190,7 @@ def test_intervals_of_r2_are_those_of_errors_and_of_what_is_explained():
     error, skewness, n = spread_and_skewness(found, of_errors)
     whole, rest = variance(found, found.weights), explained(found, found.weights)
     of_rest, *_ = spread_and_skewness(found, influences(found, explained) / whole)
-    quantile = 1.1 * student.ppf(0.975, n - 1.0)
+    quantile = 1.25 * student.ppf(0.975, n - 1.0)
     for r2, factor, sign in zip(
         (told.r2_high, told.r2_low), hall_ends(error, skewness, quantile), (-1, 1), strict=True
     ):
@@ -286,6 +286,28 @@ def test_intervals_contain_what_is_found():
             )
         )
     assert (np.mean(inside, axis=0) >= 0.88).all()
+
+
+def test_intervals_of_learned_kernels_contain_what_is_found():
+    """Of 120 training sets; 10 % wider than for independent rows, they contained R² in 86 %.
+
+    Both are to be 95 %, with a standard error of 2 %; over 400 sets, it was 91 %.
+    """
+    inside = []
+    for seed in range(200, 320):
+        rng = np.random.default_rng([seed, 80])
+        X, new = rng.standard_normal((80, 3)), rng.standard_normal((2000, 3))
+        truth, known = (np.sin(2.0 * rows[:, 0]) + rows[:, 1] for rows in (new, X))
+        reg = MultipleKernelRidge().fit(X, known + rng.standard_normal(80))
+        told, error = reg.expected_, 1.0 + np.mean((reg.predict(new) - truth) ** 2)
+        share = 1.0 - error / 2.5  # the variance of the function is 1.5
+        inside.append(
+            (
+                told.r2_low <= share <= told.r2_high,
+                told.rmse_low <= math.sqrt(error) <= told.rmse_high,
+            )
+        )
+    assert (np.mean(inside, axis=0) >= 0.9).all(), np.mean(inside, axis=0)
 
 
 def test_it_reads_well():
