@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import brentq
 from scipy.stats import t as student
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
@@ -130,32 +131,72 @@ def scores(found, weights):
     return np.mean(1.0 - errors / variances), np.mean(np.sqrt(errors))
 
 
-def test_intervals_are_those_of_the_influence_of_rows():
-    """Influences are derivatives by the weights of rows, here by small differences."""
-    found, step = held_out(), 1e-6
-    told, weights = found.expectation, found.weights / found.weights.mean()
-    r2, rmse = scores(found, weights)
-    assert (told.r2, told.rmse) == pytest.approx((r2, rmse))
-    n, total = weights.sum() ** 2 / np.sum(weights**2), weights.sum()
-    influence = np.empty((len(weights), 2))
+def influences(found, measure):
+    """Return derivatives of a measure by the weights of rows, by small differences."""
+    weights, step = found.weights / found.weights.sum(), 1e-6
+    known, out = measure(found, weights), []
     for row in range(len(weights)):
         heavier = weights.copy()
-        heavier[row] += step * total
-        r2_then, rmse_then = scores(found, heavier)
-        influence[row] = np.log((1.0 - r2_then) / (1.0 - r2)), np.log(rmse_then / rmse)
-    spread = np.sqrt(weights / total @ (influence / step) ** 2 / n)
-    quantile = student.ppf(0.975, n - 1.0)
-    factor = np.exp(np.hypot(1.1 * quantile * spread[0], 5.0 / n))
-    assert 1.0 - told.r2_low == pytest.approx((1.0 - r2) * factor, rel=1e-4)
-    assert 1.0 - told.r2_high == pytest.approx((1.0 - r2) / factor, rel=1e-4)
-    # Hall's transformation of the studentized mean squared error.
-    parts = 2.0 * influence[:, 1] / step
-    skewness = (weights / total) @ parts**3 / n**2 / (2.0 * spread[1]) ** 3
-    for end, sign in ((told.rmse_low, 1.0), (told.rmse_high, -1.0)):
-        mean = (end / rmse) ** 2
-        t = (1.0 - mean) / (2.0 * spread[1])
-        transformed = t + skewness * t**2 / 3.0 + skewness**2 * t**3 / 27.0 + skewness / 6.0
-        assert transformed == pytest.approx(sign * 1.25 * quantile, rel=1e-3)
+        heavier[row] += step
+        out.append((measure(found, heavier) - known) / step)
+    return np.array(out)
+
+
+def spread_and_skewness(found, parts):
+    """Return the standard error and the skewness of the mean of parts of rows, and n."""
+    shares = found.weights / found.weights.sum()
+    n = 1.0 / np.sum(shares**2)
+    error = np.sqrt(shares @ parts**2 / n)
+    return error, shares @ parts**3 / n**2 / error**3, n
+
+
+def hall_ends(error, skewness, quantile):
+    """Return the factors from a mean to its ends: the inverse of Hall's transformation."""
+
+    def transformed(t):
+        return t + skewness * t**2 / 3 + skewness**2 * t**3 / 27 + skewness / 6
+
+    most = quantile * (1.0 + 1.5 * max(skewness, 0.0) ** 2)
+    return [
+        1.0 - error * brentq(lambda t, end=end: transformed(t) - end, -1e4, 1e4)
+        for end in (quantile, -most)
+    ]
+
+
+def test_intervals_of_errors_are_those_of_the_influence_of_rows():
+    found = held_out()
+    told = found.expectation
+    assert (told.r2, told.rmse) == pytest.approx(scores(found, found.weights))
+    parts = 2.0 * influences(found, lambda *given: np.log(scores(*given)[1]))
+    error, skewness, n = spread_and_skewness(found, parts)
+    ends = hall_ends(error, skewness, 1.15 * student.ppf(0.975, n - 1.0))
+    factors = np.exp(np.hypot(np.log(ends), 5.0 / n) / 2.0)
+    assert told.rmse / told.rmse_low == pytest.approx(factors[0], rel=1e-4)
+    assert told.rmse_high / told.rmse == pytest.approx(factors[1], rel=1e-4)
+
+
+def test_intervals_of_r2_are_those_of_errors_and_of_what_is_explained():
+    found = held_out(n_targets=1)
+    told = found.expectation
+
+    def variance(found, weights):
+        shares = weights / weights.sum()
+        return shares @ (found.truth[:, 0] - shares @ found.truth[:, 0]) ** 2
+
+    def explained(found, weights):
+        return variance(found, weights) - scores(found, weights)[1] ** 2
+
+    of_errors = influences(found, lambda *given: 2.0 * np.log(scores(*given)[1]))
+    error, skewness, n = spread_and_skewness(found, of_errors)
+    whole, rest = variance(found, found.weights), explained(found, found.weights)
+    of_rest, *_ = spread_and_skewness(found, influences(found, explained) / whole)
+    quantile = 1.25 * student.ppf(0.975, n - 1.0)
+    for r2, factor, sign in zip(
+        (told.r2_high, told.r2_low), hall_ends(error, skewness, quantile), (-1, 1), strict=True
+    ):
+        changed = factor * told.rmse**2 / (factor * told.rmse**2 + rest) / (1.0 - told.r2)
+        margin = np.linalg.norm([np.log(changed), quantile * of_rest, 5.0 / n])
+        assert 1.0 - r2 == pytest.approx((1.0 - told.r2) * np.exp(sign * margin), rel=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -176,6 +217,37 @@ def test_intervals_of_errors_hold_for_skewed_errors(draw, least):
         told = HeldOutNumbers(*numbers, np.ones(150), "").expectation
         inside.append(told.rmse_low <= 1.0 <= told.rmse_high)
     assert np.mean(inside) >= least
+
+
+@pytest.mark.parametrize(
+    ("draw", "least"),
+    [
+        (lambda rng, n: rng.standard_normal(n), (0.94, 0.94)),
+        (lambda rng, n: rng.exponential(1.0, n) - 1.0, (0.94, 0.94)),
+        (lambda rng, n: rng.standard_t(3, n) / np.sqrt(3.0), (0.92, 0.92)),
+        (lambda rng, n: lognormal(rng, n), (0.92, 0.92)),
+    ],
+    ids=["normal", "skewed", "heavy", "lognormal"],
+)
+def test_intervals_hold_for_heavy_tails(draw, least):
+    """Of 80 independent errors with mean square 1, and R² = 2/3, with a standard error of 0.8 %.
+
+    Intervals of R² that did not count what the largest errors may be held in 78 to 92 %.
+    """
+    rng, inside = np.random.default_rng(0), []
+    for _ in range(800):
+        errors, predicted = draw(rng, 80), np.sqrt(2.0) * rng.standard_normal(80)
+        numbers = (predicted + errors)[:, None], predicted[:, None], np.ones((80, 1))
+        told = HeldOutNumbers(*numbers, np.ones(80), "").expectation
+        inside.append(
+            (told.rmse_low <= 1.0 <= told.rmse_high, told.r2_low <= 2.0 / 3.0 <= told.r2_high)
+        )
+    assert (np.mean(inside, axis=0) >= least).all(), np.mean(inside, axis=0)
+
+
+def lognormal(rng, n):
+    """Return lognormal errors, whose mean is 0 and whose mean square is 1."""
+    return (np.exp(rng.standard_normal(n)) - np.exp(0.5)) / np.sqrt(np.exp(2.0) - np.exp(1.0))
 
 
 def test_a_row_with_all_the_weight_has_a_wide_but_finite_interval():
@@ -214,6 +286,28 @@ def test_intervals_contain_what_is_found():
             )
         )
     assert (np.mean(inside, axis=0) >= 0.88).all()
+
+
+def test_intervals_of_learned_kernels_contain_what_is_found():
+    """Of 120 training sets; 10 % wider than for independent rows, they contained R² in 86 %.
+
+    Both are to be 95 %, with a standard error of 2 %; over 400 sets, it was 91 %.
+    """
+    inside = []
+    for seed in range(200, 320):
+        rng = np.random.default_rng([seed, 80])
+        X, new = rng.standard_normal((80, 3)), rng.standard_normal((2000, 3))
+        truth, known = (np.sin(2.0 * rows[:, 0]) + rows[:, 1] for rows in (new, X))
+        reg = MultipleKernelRidge().fit(X, known + rng.standard_normal(80))
+        told, error = reg.expected_, 1.0 + np.mean((reg.predict(new) - truth) ** 2)
+        share = 1.0 - error / 2.5  # the variance of the function is 1.5
+        inside.append(
+            (
+                told.r2_low <= share <= told.r2_high,
+                told.rmse_low <= math.sqrt(error) <= told.rmse_high,
+            )
+        )
+    assert (np.mean(inside, axis=0) >= 0.9).all(), np.mean(inside, axis=0)
 
 
 def test_it_reads_well():
@@ -348,6 +442,12 @@ def test_every_target_has_its_own_intervals():
     np.testing.assert_allclose(
         column.predict_interval(X)[:, 0], MultipleKernelRidge(**ONE).fit(X, one).predict_interval(X)
     )
+
+
+def test_two_rows_have_a_wide_interval():
+    """Each is predicted by the other: both errors have the same size, which says nothing."""
+    told = MultipleKernelRidge(**ONE).fit(*even(2)).expected_
+    assert told.rmse_low < 0.5 * told.rmse < 2.0 * told.rmse < told.rmse_high
 
 
 def test_few_rows_promise_nothing():

@@ -288,3 +288,19 @@ def test_rows_in_chunks_are_scored_with_their_targets_and_weights():
         reg.score(rows, y)
     with pytest.raises(InvalidInputError, match="Rows to score must have labels"):
         reg.score(open_rows(X))
+
+
+@pytest.mark.parametrize("table", [False, True])
+def test_the_first_call_takes_two_rows_and_later_ones_take_one(table):
+    X, y = waves(60)
+    if table:
+        X = pd.DataFrame(X, columns=list("abcd")).assign(e=np.where(X[:, 0] > 0, "u", "v"))
+    for rows, weights in ((slice(1), None), (slice(3), [0.0, 2.0, 0.0])):
+        with pytest.raises(InvalidInputError, match=r"at least 2 rows .* Got 1\. Pass more rows"):
+            MultipleKernelRidge().partial_fit(X[rows], y[rows], weights)
+    reg, whole = (MultipleKernelRidge().partial_fit(X[:30], y[:30]) for _ in range(2))
+    for row in range(30, 60):
+        reg.partial_fit(X[row : row + 1], y[row : row + 1])
+    whole.partial_fit(X[30:], y[30:])
+    assert reg.streamed_.n_rows == 60
+    np.testing.assert_allclose(reg.predict(X), whole.predict(X), rtol=1e-8)

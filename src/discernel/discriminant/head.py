@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
-from discernel.arrays import FloatArray
+from discernel.arrays import ALMOST_ZERO, FloatArray
 from discernel.discriminant.conformal import conformal_quantile
 from discernel.discriminant.decision import Decision
 from discernel.discriminant.expectation import Expectation, held_out_log_posterior
-from discernel.discriminant.gaussian import Discriminant
+from discernel.discriminant.gaussian import Discriminant, logarithms
 from discernel.targets import ClassTarget
 
 #: Below this no logarithm of a probability counts, as in scikit-learn's ``log_loss``.
@@ -128,7 +128,8 @@ class ClassHead(Head):
         """Return the logarithm of the probability from which on each class is in a prediction set.
 
         Scores are minus the held-out log-posterior of the true class, which has the order of
-        1 − p; limits are those of `conformal_quantile`, of all rows or of those of each class.
+        1 − p; limits are those of `conformal_quantile`, of all rows or of those of each class, by
+        the scores of `_exchanged_scores` for this class.
 
         Parameters
         ----------
@@ -137,19 +138,16 @@ class ClassHead(Head):
         per_class : bool
             Whether it is that of the rows of every class.
         """
-        codes, n_classes = self.discriminant.training_codes, len(self.decision.priors)
-        posterior = held_out_log_posterior(self.discriminant, self.decision)
-        own = -posterior[np.arange(len(codes)), codes]
+        scores = _exchanged_scores(self.discriminant, self.decision)
         training = self.discriminant.training
         weights, groups = training.row_weights.values, training.groups
 
-        def limit(rows: NDArray[np.intp]) -> float:
+        def limit(code: int) -> float:
+            rows = np.flatnonzero(training.codes == code) if per_class else np.arange(len(scores))
             some = None if groups is None else groups.subset(rows)
-            return conformal_quantile(own[rows], coverage, weights[rows], some)
+            return conformal_quantile(scores[rows, code], coverage, weights[rows], some)
 
-        parts = [codes == code for code in range(n_classes)] if per_class else [codes >= 0]
-        found = [limit(np.flatnonzero(part)) for part in parts]
-        return np.broadcast_to(-np.array(found), (n_classes,))
+        return -np.array([limit(code) for code in range(scores.shape[1])])
 
     def linear_scores(
         self, coef: FloatArray, intercept: FloatArray
@@ -190,3 +188,35 @@ class ClassHead(Head):
             return np.asarray(-np.maximum(told[rows, labels], _LEAST_LOSS_LOG))
 
         return loss
+
+
+def _exchanged_scores(discriminant: Discriminant, decision: Decision) -> FloatArray:
+    """Return minus the held-out log-posterior of the right class, for each class of a new row.
+
+    Of shape (n_rows, n_classes). If the priors are the shares of the classes, the right class of a
+    training row is counted in them, that of a new row is not: where a class has many rows by
+    chance, many rows have too high a probability of their class. Rows and a new row are compared
+    alike if the new row takes the place of the held-out row, or of its group, in the shares.
+
+    Notes
+    -----
+    With p the probabilities of a row, π the shares, ω_c the weight of its group in class c, as a
+    share, and ω their sum, the exchange for a row of class y multiplies the priors by
+    1 − ω_c/π_c, and adds ω/π_y to this factor for c = y.
+    """
+    posterior, target = held_out_log_posterior(discriminant, decision), discriminant.training
+    rows, codes = np.arange(len(posterior)), target.codes
+    own = -posterior[rows, codes][:, None]
+    if not np.allclose(decision.priors, target.shares):
+        return np.broadcast_to(own, posterior.shape)
+    every, shares = np.arange(target.n_classes), np.maximum(target.shares, ALMOST_ZERO)
+    lost = target.row_weights.shares[:, None] * (codes[:, None] == every)
+    if target.groups is not None:
+        lost = target.groups.sums(lost)[target.groups.numbers]
+    probabilities, added = np.exp(posterior), lost.sum(axis=1, keepdims=True) / shares
+    kept = 1.0 - lost / shares
+    factors = kept[rows, codes][:, None] + added * (codes[:, None] == every)
+    totals = np.sum(probabilities * kept, axis=1, keepdims=True) + added * probabilities
+    return np.asarray(
+        own + logarithms(np.maximum(totals, ALMOST_ZERO)) - logarithms(np.maximum(factors, 0.0))
+    )

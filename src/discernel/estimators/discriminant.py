@@ -353,9 +353,11 @@ class BaseKernelDiscriminant(
 
         *What is approximate.* Each held-out row is predicted by a kernel learned from the other
         folds and a fit to all other rows, a new row by the model of all rows. Both are alike, not
-        exchangeable. As for the jackknife and cross-conformal sets, no bound close to ``coverage``
-        holds for every distribution; for the related CV+ it is 1 − 2(1 − coverage)
-        [Barber21]_. In practice the share is close to ``coverage``, and rather above it, because
+        exchangeable. In priors that are class frequencies, a new row takes the place of each
+        held-out row: these would otherwise count their own class, which a new row does not. As for
+        the jackknife and cross-conformal sets, no bound close to ``coverage`` holds for every
+        distribution; for the related CV+ it is 1 − 2(1 − coverage) [Barber21]_. In practice the
+        share is close to ``coverage``, and rather above it, because
         kernels of held-out rows are learned from fewer rows; docs/measured.md has figures. It is
         an average over rows drawn like the training rows, weighted as in `fit`, not the
         probability given a row. With a few held-out rows it also varies from one training set to

@@ -94,7 +94,8 @@ class ClassStreamLearner(StreamLearner):
             if len(np.unique(self.totals.read(np.asarray(given.y)))) == 1:
                 raise InvalidInputError(
                     "The first rows must be of two classes, or all classes must be named. Got rows "
-                    f"of class {np.asarray(given.y)[0]!r}. Call partial_fit(X, y, classes=[...])."
+                    f"of class {np.asarray(given.y)[:1].tolist()[0]!r}. Call partial_fit(X, y, "
+                    "classes=[...])."
                 )
             return self.fit_rows(given.X, given.y, given.weights, given.groups)
         classes = np.unique(np.asarray(classes))

@@ -77,5 +77,12 @@ class NumberStreamLearner(StreamLearner):
 
     def _add_chunk(self, model: Model | None, given: Chunk, forget: float) -> Model:
         if model is None:
+            n_counted = np.count_nonzero(given.row_weights)
+            if n_counted < 2:
+                raise InvalidInputError(
+                    "The first call of partial_fit learns the kernel from its rows alone, which "
+                    f"takes at least 2 rows with a weight above 0. Got {n_counted}. Pass more rows "
+                    "in the first call, if possible some thousands; later ones may have one row."
+                )
             return self.fit_rows(given.X, given.y, given.weights, given.groups)
         return self._add_to_sums(model, model.stream.state, given, forget)
