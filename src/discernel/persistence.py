@@ -21,7 +21,7 @@ import discernel.kernels as kernels
 import discernel.solvers as solvers
 from discernel.estimators.base import BaseKernelEstimator
 from discernel.exceptions import InvalidInputError, missing_extra, needs_extra
-from discernel.inspection.explained import pipeline_steps
+from discernel.inspection.explained import first_encoder, input_encoder, pipeline_steps
 from discernel.inspection.facts import model_facts
 from discernel.model.model import Model
 from discernel.rows.columns import TableSchema
@@ -215,11 +215,6 @@ def load(path: str | Path) -> Any:
 # ---- models on the command line ----------------------------------------------------------------
 
 
-def _first_encoder(pipeline: Pipeline) -> TableEncoder | None:
-    """Return the first step of a pipeline if it is a `TableEncoder`; otherwise None."""
-    return pipeline[0] if isinstance(pipeline[0], TableEncoder) else None
-
-
 @dataclass(frozen=True)
 class SavedModel:
     """A fitted pipeline, and the columns of the files that it predicts.
@@ -247,13 +242,13 @@ class SavedModel:
     @property
     def columns(self) -> list[str]:
         """The column of the table for each column that the last step of the pipeline gets."""
-        names, encoder = list(self.schema.columns), _first_encoder(self.pipeline)
+        names, encoder = list(self.schema.columns), first_encoder(self.pipeline)
         return names if encoder is None else [names[i] for i in encoder.source]
 
     @property
     def encoder(self) -> TableEncoder | None:
         """The encoder of the table: the first step of the pipeline, or part of the estimator."""
-        return _first_encoder(self.pipeline) or self.pipeline[-1].model_.reader.encoder
+        return input_encoder(self.pipeline)
 
     def describe(self) -> ModelFacts:
         """Return the facts about the model, as plain data."""
@@ -304,7 +299,7 @@ def _from_python(model: Any, name: str) -> SavedModel:
     learner = _learner(model)
     pipeline = Pipeline([("model", model)]) if learner is model else model
     reader = learner.model_.reader
-    encoder = _first_encoder(pipeline) or reader.encoder
+    encoder = input_encoder(pipeline)
     names = getattr(pipeline, "feature_names_in_", None)
     if names is None:
         names = [f"column {i}" for i in range(reader.n_features or 0)]
