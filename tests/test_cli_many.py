@@ -10,6 +10,7 @@ import pytest
 from discernel.cli import many
 from discernel.persistence import read_model
 from discernel.plan import plan
+from discernel.rows.reading import READERS
 from tests.command_line import invoke
 
 pytestmark = pytest.mark.usefixtures("own_folder")
@@ -289,3 +290,18 @@ def test_cells_that_no_parquet_column_holds_are_one_line():
     assert said.count("\n") == 1
     assert not Path("p.parquet").exists()
     invoke(*words, "p.csv")
+
+
+def test_files_are_opened_once(folder, monkeypatch):
+    """The first one twice: its columns tell which one is the target."""
+    opened = []
+    for ending, reader in list(READERS.items()):
+
+        def noted(path, reader=reader):
+            opened.append(path.name)
+            return reader(path)
+
+        monkeypatch.setitem(READERS, ending, noted)
+    invoke("fit", folder, "-o", "m.model", "--target", "kind")
+    first, *others = sorted(path.name for path in folder.iterdir())
+    assert sorted(opened) == [first, first, *others]

@@ -70,7 +70,7 @@ def fit_many(
     task : {"auto", "classes", "numbers"}
         What the target holds; by default decided by the first chunk.
     """
-    columns = open_rows(list(data)).columns or []
+    columns = open_rows(find_files(data)[:1]).columns or []  # opening reads the first rows
     target = find_target(columns, target, data[0])
     with _opened(data, scheduler, target, drop, learner.groups) as source:
         texts = np.empty(0, dtype=object)
