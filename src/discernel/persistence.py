@@ -21,11 +21,11 @@ import discernel.kernels as kernels
 import discernel.solvers as solvers
 from discernel.estimators.base import BaseKernelEstimator
 from discernel.exceptions import InvalidInputError, missing_extra, needs_extra
-from discernel.inspection.explained import first_encoder, input_encoder, pipeline_steps
+from discernel.inspection.explained import input_encoder, pipeline_steps
 from discernel.inspection.facts import model_facts
 from discernel.model.model import Model
 from discernel.rows.columns import TableSchema
-from discernel.rows.encoder import TableEncoder
+from discernel.rows.encoder import DateEncoder, TableEncoder
 from discernel.rows.formats import import_pandas
 from discernel.rows.writing import check_writable_path, write_file
 from discernel.show.facts import ModelFacts, Origin, versions_here
@@ -72,7 +72,7 @@ _PARTS = {
     "plan.costs": "Stage",
     "plan.plan": "FitPlan",
     "programs.solution": "Candidate LearnedKernel Progress TargetWeights",
-    "rows.encoder": "EncodedDates EncodedNumbers EncodedValues LeftOut TableEncoder",
+    "rows.encoder": "DateEncoder EncodedDates EncodedNumbers EncodedValues LeftOut TableEncoder",
     "rows.reader": "RowReader",
 }
 #: Other types in model files: plain data, arrays, and two classes of scikit-learn.
@@ -242,8 +242,9 @@ class SavedModel:
     @property
     def columns(self) -> list[str]:
         """The column of the table for each column that the last step of the pipeline gets."""
-        names, encoder = list(self.schema.columns), first_encoder(self.pipeline)
-        return names if encoder is None else [names[i] for i in encoder.source]
+        names, first = list(self.schema.columns), self.pipeline[0]
+        is_encoder = isinstance(first, (DateEncoder, TableEncoder))
+        return [names[i] for i in first.source] if is_encoder else names
 
     @property
     def encoder(self) -> TableEncoder | None:

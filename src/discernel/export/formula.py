@@ -30,7 +30,7 @@ from discernel.kernels.columns import Table
 from discernel.kernels.terms import Term, formula_of
 from discernel.model import Model
 from discernel.model.parts import score_parts
-from discernel.rows.encoder import TableEncoder
+from discernel.rows.encoder import DateEncoder, TableEncoder
 from discernel.rows.writing import check_writable_path, refuse_same_file, write_file
 
 #: Estimators that can be exported.
@@ -50,6 +50,17 @@ def final_estimator(model: Any) -> tuple[Any, list[Any]]:
         )
     check_is_fitted(clf, "model_")
     return clf, [step for step in before if step is not None and step != "passthrough"]
+
+
+def without_dates(model: Any, names: Sequence[str] | None) -> tuple[Any, Sequence[str] | None]:
+    """Return a pipeline without a `DateEncoder` as its first step, and the names of its columns.
+
+    An exported model takes the numbers of dates.
+    """
+    first = pipeline_steps(model)[0]
+    if not isinstance(first, DateEncoder):
+        return model, names
+    return model[1:], first.get_feature_names_out(names).tolist()
 
 
 def numpy_scorer(clf: Any, *, names: Sequence[str] | None = None) -> Scorer:
@@ -81,6 +92,7 @@ def numpy_scorer(clf: Any, *, names: Sequence[str] | None = None) -> Scorer:
     >>> scorer.predict([[5.1, 3.5, 1.4, 0.2]]).tolist()
     [0]
     """
+    clf, names = without_dates(clf, names)
     learner, before = final_estimator(clf)
     _check_steps(before)
     model: Model = learner.model_

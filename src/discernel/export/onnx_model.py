@@ -36,6 +36,7 @@ from discernel.export.formula import (
     final_estimator,
     input_names,
     numpy_scorer,
+    without_dates,
 )
 from discernel.inspection.explained import first_encoder, input_encoder
 from discernel.rows.encoder import TableEncoder
@@ -145,6 +146,7 @@ def to_onnx(
     """
     if dtype not in _TOLERANCES:
         raise unknown_choice("dtype", dtype, list(_TOLERANCES))
+    given, (clf, names) = clf, without_dates(clf, names)
     found, before = final_estimator(clf)
     # Raises an error for unsupported models first.
     formula, encoder = numpy_scorer(found, names=None if before else names), first_encoder(clf)
@@ -164,7 +166,7 @@ def to_onnx(
     )
     _describe(model, formula, columns)
     if X is not None:
-        _check(model, clf, formula, X, dtype)
+        _check(model, clf, formula, X if clf is given else given[0].transform(X), dtype)
     return model
 
 
