@@ -11,6 +11,7 @@ import pytest
 from discernel.export import to_onnx
 from discernel.export._scorer import Scorer
 from discernel.persistence import read_model
+from discernel.rows.chunks import Place
 from discernel.views import source_weights
 from tests.command_line import invoke
 
@@ -179,7 +180,7 @@ def test_a_model_with_dates_in_a_source_is_exported():
     assert "columns: 'lab_0', 'visit (days)', 'visit (year)', 'visit (month)'" in told
     assert "note: compute 'visit (days)'" in told
     model, scorer = read_model("model.skops"), Scorer.load("model.npz")
-    X = model.schema.convert(pd.read_csv("new.csv"), "new.csv")
+    X = model.schema.convert(pd.read_csv("new.csv"), Place.of_file("new.csv"))
     given = model.pipeline[0].transform(X)
     expected = model.pipeline.predict_proba(X)
     np.testing.assert_allclose(scorer.predict_proba(given), expected, atol=1e-9)

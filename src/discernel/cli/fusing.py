@@ -17,6 +17,7 @@ from discernel.exceptions import InvalidInputError
 from discernel.inspection.source_weights import kernel_sources
 from discernel.persistence import SavedModel
 from discernel.rows.cells import read_column
+from discernel.rows.chunks import Place
 from discernel.rows.columns import TableSchema
 from discernel.rows.dates import FORMATS
 from discernel.rows.encoder import DateEncoder, column_kind
@@ -67,7 +68,8 @@ def fit_views(data: Data, views: Path, learner: Learner) -> SavedModel:
     target = find_target(list(read.frame.columns), data.file.get("target"), path.name)
     check_names(read.frame, named, target, path.name)
     task = data.file.get("task", "auto")
-    table, y, notes = rows_with_labels(read.frame, target, path.name, task)
+    where = Place.of_file(path.name)
+    place, table, y, notes = rows_with_labels(read.frame, target, where, task)
     for what, name in (("target", target), *(("column of groups", name) for name in named)):
         if name in _named(meant, table):
             raise InvalidInputError(
@@ -76,7 +78,7 @@ def fit_views(data: Data, views: Path, learner: Learner) -> SavedModel:
     groups = [group_labels(np.asarray(table[name]), len(table)) for name in named]
     joined = join_files(meant, table)
     columns, schema = _named(meant, joined), TableSchema(_kinds(meant, joined))
-    X = schema.convert(joined, path.name)
+    X = schema.convert(joined, place)
     dates = DateEncoder().fit(X)
     kernels = build_kernels(meant, dates.transform(X), dates.parts)
     clf = learner.make(kernels, len(y), numbers=holds_numbers(y))

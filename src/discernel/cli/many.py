@@ -131,7 +131,7 @@ def predict_many(
     """
 
     def predicted(chunk: Chunk) -> Predictions:
-        return Predictions.of(model, Rows.of(model, chunk.X, chunk.place.name, keep))
+        return Predictions.of(model, Rows.of(model, chunk.X, chunk.place, keep))
 
     with _opened(data, scheduler) as source:
         done, total = 0, source.estimated_n_rows
