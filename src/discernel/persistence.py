@@ -26,7 +26,7 @@ from discernel.inspection.facts import model_facts
 from discernel.model.model import Model
 from discernel.rows.columns import TableSchema
 from discernel.rows.encoder import DateEncoder, TableEncoder
-from discernel.rows.formats import import_pandas
+from discernel.rows.formats import ENDINGS, file_ending, import_pandas
 from discernel.rows.writing import check_writable_path, write_file
 from discernel.show.facts import ModelFacts, Origin, versions_here
 
@@ -360,6 +360,15 @@ def _write(path: Any, content: Mapping[str, Any]) -> Path:
     return write_file(path, written)
 
 
+def is_model(path: Path) -> bool:
+    """Whether a file is a model, or another archive with a schema of skops."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return "schema.json" in archive.namelist()
+    except (OSError, zipfile.BadZipFile):
+        return False
+
+
 class _RefusedError(InvalidInputError):
     """A model file that is refused for its types or its format version."""
 
@@ -371,6 +380,11 @@ def _read(path: Path) -> dict[str, Any]:
         raise InvalidInputError(
             "The model must be a file that discernel.save or `discernel fit` wrote. Found no file "
             f"at {str(path)!r}."
+        )
+    if file_ending(path) in ENDINGS and not is_model(path):
+        raise InvalidInputError(
+            "The model must be a file that discernel.save or `discernel fit` wrote. Got a file of "
+            f"rows, {path.name}. Name the model first, and then the rows."
         )
     with _name_damaged_file(path):
         if unknown := _unknown_types(path):

@@ -121,6 +121,14 @@ def _kinds(views: ViewsFile, table: Any) -> dict[str, str]:
     return {name: kinds[name] for name in _named(views, table)}
 
 
+def views_files(views: Path | None) -> list[Path]:
+    """Return a TOML file of sources, and the files that it names; none without it."""
+    if views is None:
+        return []
+    named = {source.file for source in read_views(views).sources if source.file is not None}
+    return [views, *(views.parent / name for name in sorted(named))]
+
+
 def joiner(views: Path | None) -> Callable[[Any], Any] | None:
     """Return a function that adds columns from other files to a table; None if not needed.
 

@@ -150,7 +150,8 @@ def refuse_same_file(**files: str | Path | None) -> None:
         if one.samefile(other) if exist else one.resolve() == other.resolve():
             raise InvalidInputError(
                 f"The {first} and the {second} must be different files. Both are "
-                f"{str(other)!r}, and one would overwrite the other. Choose another {second}."
+                f"{str(other)!r}, and one would overwrite the other. Choose another file for "
+                f"the {second}."
             )
 
 
