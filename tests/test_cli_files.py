@@ -595,3 +595,28 @@ def test_control_characters_are_shown_and_never_sent():
     # A file keeps every character; what goes to a terminal does not.
     found = invoke("predict", f"m{NASTY}", name)
     assert f"1,a{NASTY}," in found.stdout
+
+
+@pytest.mark.parametrize("there", ["file", "folder"])
+def test_what_cannot_be_written_is_said_before_the_fit(monkeypatch, there):
+    table()
+    Path("old.skops").write_text("old")
+    locked = Path("old.skops" if there == "file" else ".").resolve()
+    access = os.access  # who is root may write anything
+
+    def denied(path, mode, **options):
+        is_locked = mode == os.W_OK and Path(path).resolve() == locked
+        return not is_locked and access(path, mode, **options)
+
+    monkeypatch.setattr(os, "access", denied)
+    monkeypatch.setattr(learning, "fit_model", lambda *_: pytest.fail("it was fitted"))
+    for output in ("old.skops", "new.skops") if there == "folder" else ("old.skops",):
+        told = refused("fit", "t.csv", "-o", output)
+        assert f"{output} could not be written: Permission denied" in told
+    assert Path("old.skops").read_text() == "old"
+
+
+def test_a_link_to_a_folder_that_is_not_there(model):
+    table()
+    Path("link.skops").symlink_to("none/model.skops")
+    assert "must be a file in an existing folder" in refused("fit", "t.csv", "-o", "link.skops")
