@@ -218,7 +218,7 @@ def test_damaged_compressed_text_is_one_line(words, damage):
     [
         (["--target", "nothing"], "Got 'nothing'"),
         ([], "The target must be named"),
-        (["--target", "kind", "--drop", "other"], "'other' must be in every chunk"),
+        (["--target", "kind", "--drop", "other"], "groups must be in"),
         (["--target", "kind", "--numeric", "a"], "need a single file that fits into memory"),
     ],
 )
@@ -349,3 +349,16 @@ def test_rows_without_a_label_are_counted(cell, more, tmp_path):
     Path("some.csv").write_text("\n".join(["id,kind,b", *rows]) + "\n")
     told = invoke("fit", "some.csv", "-t", "kind", *more, "-o", "m.model", code=1).output
     assert "row 6 of some.csv, counted from 1" in told
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--drop", "kind"], "The target 'kind' must not be in drop"),
+        (["--groups", "kind"], "The target 'kind' must not be in drop, categorical, numeric or gr"),
+        (["--drop", "twon"], "Got 'twon'. Did you mean 'town'?"),
+        (["--drop", "a", "--drop", "b", "--drop", "town", "--drop", "id"], "No column is left"),
+    ],
+)
+def test_named_columns_are_checked_as_for_one_file(folder, words, said):
+    assert said in invoke("fit", folder, "-t", "kind", *words, code=1).output

@@ -66,7 +66,7 @@ def fit_views(data: Data, views: Path, learner: Learner) -> SavedModel:
     named = () if learner.groups is None else (learner.groups,)
     read = read_table(path, (*([data.file["target"]] if data.file.get("target") else ()), *named))
     target = find_target(list(read.frame.columns), data.file.get("target"), path.name)
-    check_names(read.frame, named, target, path.name)
+    check_names(list(read.frame.columns), named, target, path.name)
     task = data.file.get("task", "auto")
     where = Place.of_file(path.name)
     place, table, y, notes = rows_with_labels(read.frame, target, where, task)

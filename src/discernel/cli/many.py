@@ -17,7 +17,14 @@ from discernel.rows.chunks import Chunk, RowProgress
 from discernel.rows.columns import TableSchema, canonical_text
 from discernel.rows.encoder import column_uses
 from discernel.rows.formats import file_ending, import_pandas, uncompressed_size
-from discernel.rows.labelled import Task, are_numbers, find_target, find_task, plain_decimals
+from discernel.rows.labelled import (
+    Task,
+    are_numbers,
+    check_names,
+    find_target,
+    find_task,
+    plain_decimals,
+)
 from discernel.rows.open import find_files, open_rows
 from discernel.rows.reading import READERS
 from discernel.rows.sources import Source
@@ -72,6 +79,8 @@ def fit_many(
     """
     columns = open_rows(find_files(data)[:1]).columns or []  # opening reads the first rows
     target = find_target(columns, target, data[0])
+    named = () if learner.groups is None else (learner.groups,)
+    check_names(columns, (*drop, *named), target, data[0])
     with _opened(data, scheduler, target, drop, learner.groups) as source:
         texts = np.empty(0, dtype=object)
         if task == "auto":

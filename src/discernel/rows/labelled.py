@@ -184,7 +184,7 @@ def _open(
     if not len(table):
         raise InvalidInputError(f"{path.name} must have rows below the header. Got none.")
     target = find_target(list(table.columns), target, path.name)
-    check_names(table, (*drop, *categorical, *numeric, *named), target, path.name)
+    check_names(list(table.columns), (*drop, *categorical, *numeric, *named), target, path.name)
     place, table, y, notes = rows_with_labels(table, target, Place.of_file(path.name), task)
     became = dict.fromkeys(drop, "left out: dropped") | {target: target_use(y)}
     became |= dict.fromkeys(named, "the groups")
@@ -272,13 +272,13 @@ def _suggest(name: str, columns: Sequence[str]) -> str:
     return did_you_mean(name, columns) or f" The columns are {listed(columns, 8)}."
 
 
-def check_names(table: Any, names: Iterable[str], target: str, where: str) -> None:
+def check_names(columns: Sequence[str], names: Iterable[str], target: str, where: str) -> None:
     """Raise an error if a column that the user named does not exist, or is the target.
 
     Parameters
     ----------
-    table : DataFrame
-        The table.
+    columns : sequence of str
+        The columns of the table.
     names : iterable of str
         The named columns.
     target : str
@@ -287,11 +287,11 @@ def check_names(table: Any, names: Iterable[str], target: str, where: str) -> No
         The name of the file, for the error message.
     """
     for name in names:
-        if name not in table.columns:
+        if name not in columns:
             raise InvalidInputError(
                 "The columns of drop, categorical, numeric and groups must be in "
                 f"{where}. Got {name!r}."
-                f"{_suggest(name, list(table.columns))}"
+                f"{_suggest(name, columns)}"
             )
         if name == target:
             raise InvalidInputError(

@@ -294,6 +294,11 @@ class Layout:
         """Return the layout of dataframes with these columns; other parameters as for `of`."""
         layout = cls([], 0, _named(given), tuple(drop))
         columns = [str(name) for name in layout._features(names, where)]
+        if not columns:
+            raise InvalidInputError(
+                f"{where} must have at least one column besides labels, weights and groups. No "
+                "column is left."
+            )
         return replace(layout, columns=columns, n_columns=len(columns))
 
     @property
