@@ -359,6 +359,20 @@ def test_files_are_written_whole_or_not_at_all(tmp_path):
     assert not (tmp_path / "scorer.py").exists()
 
 
+@pytest.mark.parametrize("kind", ["rows", "text"])
+def test_a_file_of_numbers_that_is_no_scorer_is_not_replaced(tmp_path, kind):
+    model, beside = CASES["wine"]().model, tmp_path / "scorer.npz"
+    if kind == "rows":
+        np.savez(beside, X=np.zeros((3, 2)), y=np.arange(3))
+    else:
+        beside.write_text("mine")
+    before = beside.read_bytes()
+    with pytest.raises(InvalidInputError, match=r"would replace .*scorer\.npz"):
+        write_scorer(model, tmp_path / "scorer.py")
+    assert not (tmp_path / "scorer.py").exists()
+    assert beside.read_bytes() == before
+
+
 def test_numbers_of_another_format_are_refused():
     stored = pack(numpy_scorer(single(RBF()).model))
     plan = json.loads(str(stored["plan"]))

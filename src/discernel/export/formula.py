@@ -369,11 +369,28 @@ def write_scorer(
         )
     check_writable_path("scorer", code)
     refuse_same_file(scorer=code, file_of_numbers=numbers)
+    _refuse_other_numbers(numbers)
     stored = io.BytesIO()
     np.savez_compressed(stored, **pack(numpy_scorer(clf, names=names)))  # type: ignore[arg-type]
     # Arrays first: an existing Python file can read the new ones.
     write_file(numbers, stored.getvalue())
     return write_file(code, Path(_scorer.__file__).read_bytes()), numbers
+
+
+def _refuse_other_numbers(path: Path) -> None:
+    """Raise an error if a file, whose name the user did not give, is not one of a scorer."""
+    if not path.is_file():
+        return
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            is_scorer = "plan" in stored.files
+    except Exception:  # whatever else the file is
+        is_scorer = False
+    if not is_scorer:
+        raise InvalidInputError(
+            f"The file of numbers beside the scorer would replace {str(path)!r}, which belongs to "
+            "no scorer. Choose another name for the scorer."
+        )
 
 
 def pack(scorer: Scorer) -> dict[str, NDArray[Any]]:
