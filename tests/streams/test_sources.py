@@ -294,3 +294,16 @@ def test_little_memory_makes_small_chunks_or_a_clear_error(monkeypatch):
     assert chunk_size(1, 10**6) == 2**20 // 64 // 8
     with pytest.raises(InvalidInputError, match="A row must fit into"):
         chunk_size(10**6, None)
+
+
+@pytest.mark.parametrize("chosen", [["a", "b", "a", "y"], ["a", "y", "b", "y"]])
+def test_two_columns_of_one_name_are_refused(chosen):
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "y": [0, 1]})[chosen]
+    for rows in (frame, [frame, frame]):
+        with pytest.raises(InvalidInputError, match=r"Columns \d and \d are both called '[ay]'"):
+            list(open_rows(rows, "y").chunks())
+
+
+def test_rows_with_nothing_but_a_label_are_refused():
+    with pytest.raises(InvalidInputError, match="at least one column besides labels"):
+        open_rows(pd.DataFrame({"y": [0, 1]}), "y")
