@@ -190,7 +190,7 @@ def test_a_second_comparison_finds_what_was_run_and_a_report_needs_no_plan():
         (["predict", "none.model", "wine"], "Found no file at 'none.model'"),
         (
             ["predict", "plants.csv", "wine"],
-            "must be a model that discernel.save or `discernel fit` wrote",
+            "must be a file that discernel.save or `discernel fit` wrote",
         ),
         (["fit", "iris", "-o", "no/where"], "Create the folder"),
     ],

@@ -11,6 +11,7 @@ import pytest
 from discernel import KernelDiscriminant
 from discernel.cli import exporting
 from discernel.export import numpy_scorer
+from discernel.export._scorer import Scorer
 from discernel.persistence import read_model
 from tests.command_line import invoke
 
@@ -77,6 +78,23 @@ def test_a_model_becomes_a_python_file(model):
     found, right = expected(model)
     assert labels == found.tolist()
     np.testing.assert_allclose(probabilities, right, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("to", ["equal.onnx", "equal.py"])
+def test_a_model_of_equal_weights_is_exported_too(model, to):
+    """`fit` puts an encoder and a scaler before kernels that are given."""
+    invoke("fit", "plants.csv", "-t", "species", "--criterion", "uniform", "-o", "equal.skops")
+    printed = invoke("export", "equal.skops", "--to", to).output
+    assert "columns: 'size', 'leaf weight'\n" in printed
+    found, right = expected(model.parent / "equal.skops")
+    if to.endswith("py"):
+        scorer = Scorer.load("equal.npz")
+        labels, probabilities = scorer.predict(ROWS), scorer.predict_proba(ROWS)
+    else:
+        session = onnxruntime.InferenceSession(to, providers=["CPUExecutionProvider"])
+        labels, probabilities = session.run(None, {"X": np.array(ROWS)})
+    assert labels.tolist() == found.tolist()
+    np.testing.assert_allclose(probabilities, right, rtol=0, atol=1e-6)
 
 
 def test_columns_that_a_file_does_not_have_are_named(capsys):

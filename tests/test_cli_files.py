@@ -226,6 +226,14 @@ def table():
     return Path("t.csv")
 
 
+VIEWS = """
+[sources.all]
+file = "t.csv"
+key = "a"
+columns = ["b"]
+"""
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -240,14 +248,45 @@ def table():
         ["predict", "iris.model", "t.csv", "-o", "t.csv"],
         ["predict", "iris.model", "t.csv", "-o", "iris.model"],
         ["report", "iris.model", "-o", "iris.model"],
+        ["report", "iris.model", "--explain", "t.csv", "-o", "t.csv"],
+        ["fit", "other.csv", "t.csv", "-o", "t.csv"],
+        ["fit", ".", "-o", "t.csv"],
+        ["predict", "iris.model", "other.csv", "t.csv", "-o", "t.csv"],
+        ["predict", "iris.model", "*.csv", "-o", "t.csv"],
+        ["fit", "other.csv", "--views", "views.toml", "-o", "t.csv"],
+        ["fit", "other.csv", "--views", "views.toml", "-o", "views.toml"],
+        ["predict", "iris.model", "other.csv", "--views", "views.toml", "-o", "t.csv"],
     ],
 )
 def test_no_file_is_overwritten_by_another(model, words):
     Path("x").mkdir()
     before = table().read_bytes(), model.read_bytes()
+    Path("other.csv").write_bytes(before[0])
+    Path("views.toml").write_text(VIEWS)
     assert "must be different files" in refused(*words)
     assert (Path("t.csv").read_bytes(), model.read_bytes()) == before
     assert not Path("s.sqlite").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["predict", "iris.model", "iris.model"], "iris.model is a model: discernel predict MODEL"),
+        (["predict", "t.csv", "iris.model"], "iris.model is a model: discernel predict MODEL DATA"),
+        (["predict", "t.csv", "t.csv"], "Got a file of rows, t.csv. Name the model first"),
+        (["explain", "iris.model", "iris.model"], "iris.model is a model"),
+        (["explain", "t.csv"], "Got a file of rows, t.csv"),
+        (["export", "t.csv", "--to", "t.py"], "Got a file of rows, t.csv"),
+        (["info", "t.csv"], "Got a file of rows, t.csv"),
+        (["fit", "iris.model"], "iris.model is a model"),
+        (["compare", "iris.model"], "iris.model is a model"),
+        (["report", "t.csv"], "must be an existing model or file of results. Got 't.csv'"),
+        (["report", "iris.model", "--explain", "iris.model"], "iris.model is a model"),
+    ],
+)
+def test_models_and_rows_that_change_places_are_told_apart(model, words, said):
+    table()
+    assert said in refused(*words)
 
 
 def test_a_model_may_have_the_name_of_its_data_set():
@@ -556,3 +595,28 @@ def test_control_characters_are_shown_and_never_sent():
     # A file keeps every character; what goes to a terminal does not.
     found = invoke("predict", f"m{NASTY}", name)
     assert f"1,a{NASTY}," in found.stdout
+
+
+@pytest.mark.parametrize("there", ["file", "folder"])
+def test_what_cannot_be_written_is_said_before_the_fit(monkeypatch, there):
+    table()
+    Path("old.skops").write_text("old")
+    locked = Path("old.skops" if there == "file" else ".").resolve()
+    access = os.access  # who is root may write anything
+
+    def denied(path, mode, **options):
+        is_locked = mode == os.W_OK and Path(path).resolve() == locked
+        return not is_locked and access(path, mode, **options)
+
+    monkeypatch.setattr(os, "access", denied)
+    monkeypatch.setattr(learning, "fit_model", lambda *_: pytest.fail("it was fitted"))
+    for output in ("old.skops", "new.skops") if there == "folder" else ("old.skops",):
+        told = refused("fit", "t.csv", "-o", output)
+        assert f"{output} could not be written: Permission denied" in told
+    assert Path("old.skops").read_text() == "old"
+
+
+def test_a_link_to_a_folder_that_is_not_there(model):
+    table()
+    Path("link.skops").symlink_to("none/model.skops")
+    assert "must be a file in an existing folder" in refused("fit", "t.csv", "-o", "link.skops")

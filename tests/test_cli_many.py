@@ -10,6 +10,7 @@ import pytest
 from discernel.cli import many
 from discernel.persistence import read_model
 from discernel.plan import plan
+from discernel.rows.reading import READERS
 from tests.command_line import invoke
 
 pytestmark = pytest.mark.usefixtures("own_folder")
@@ -217,7 +218,7 @@ def test_damaged_compressed_text_is_one_line(words, damage):
     [
         (["--target", "nothing"], "Got 'nothing'"),
         ([], "The target must be named"),
-        (["--target", "kind", "--drop", "other"], "'other' must be in every chunk"),
+        (["--target", "kind", "--drop", "other"], "groups must be in"),
         (["--target", "kind", "--numeric", "a"], "need a single file that fits into memory"),
     ],
 )
@@ -289,3 +290,75 @@ def test_cells_that_no_parquet_column_holds_are_one_line():
     assert said.count("\n") == 1
     assert not Path("p.parquet").exists()
     invoke(*words, "p.csv")
+
+
+def test_files_are_opened_once(folder, monkeypatch):
+    """The first one twice: its columns tell which one is the target."""
+    opened = []
+    for ending, reader in list(READERS.items()):
+
+        def noted(path, reader=reader):
+            opened.append(path.name)
+            return reader(path)
+
+        monkeypatch.setitem(READERS, ending, noted)
+    invoke("fit", folder, "-o", "m.model", "--target", "kind")
+    first, *others = sorted(path.name for path in folder.iterdir())
+    assert sorted(opened) == [first, first, *others]
+
+
+@pytest.mark.parametrize("n_files", [1, 2])
+def test_rows_of_files_are_counted_from_1_also_in_chunks(n_files, tmp_path):
+    rng = np.random.default_rng(0)
+    good = pd.DataFrame({"a": rng.normal(size=40), "b": rng.normal(size=40)})
+    good["kind"] = np.where(good["a"] > 0, "in", "out")
+    bad = good.copy()
+    bad.loc[6, "b"] = 1e200
+    names = [f"{i}.csv" for i in range(n_files)]
+    for i, name in enumerate(names):
+        (bad if i == n_files - 1 else good).to_csv(name, index=False)
+    good.to_csv("good.csv", index=False)
+    said = f"row 7 of {names[-1]}, counted from 1"
+    assert said in invoke("fit", *names, "-t", "kind", "-o", "m.model", code=1).output
+    invoke("fit", "good.csv", "-t", "kind", "-o", "m.model")
+    assert said in invoke("predict", "m.model", *names, code=1).output
+
+
+def test_rows_of_later_chunks_are_counted_in_their_file(tmp_path, monkeypatch):
+    monkeypatch.setattr("discernel.rows.sources._MOST_ROWS", 16)
+    frame = table().drop(columns=["town"])
+    frame.to_parquet("good.parquet")
+    invoke("fit", "good.parquet", "-t", "kind", "-o", "m.model")
+    frame.loc[44, "b"] = np.inf
+    for name in ("0.parquet", "1.parquet"):
+        frame.to_parquet(name)
+    told = invoke("predict", "m.model", "0.parquet", "1.parquet", code=1).output
+    assert "row 45 of 0.parquet, counted from 1" in told
+    assert (
+        "row 45 of 0.parquet, counted from 1"
+        in invoke("fit", "0.parquet", "1.parquet", "-t", "kind", code=1).output
+    )
+
+
+@pytest.mark.parametrize(
+    ("cell", "more"), [("1e200", ()), ("inf", ()), ("old", ("--task", "classes"))]
+)
+def test_rows_without_a_label_are_counted(cell, more, tmp_path):
+    rows = [f"{i},{'xy'[i % 2]},{i * i % 7 + 0.5}" for i in range(20)]
+    rows[2], rows[5] = "3,,1.5", f"6,x,{cell}"
+    Path("some.csv").write_text("\n".join(["id,kind,b", *rows]) + "\n")
+    told = invoke("fit", "some.csv", "-t", "kind", *more, "-o", "m.model", code=1).output
+    assert "row 6 of some.csv, counted from 1" in told
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--drop", "kind"], "The target 'kind' must not be in drop"),
+        (["--groups", "kind"], "The target 'kind' must not be in drop, categorical, numeric or gr"),
+        (["--drop", "twon"], "Got 'twon'. Did you mean 'town'?"),
+        (["--drop", "a", "--drop", "b", "--drop", "town", "--drop", "id"], "No column is left"),
+    ],
+)
+def test_named_columns_are_checked_as_for_one_file(folder, words, said):
+    assert said in invoke("fit", folder, "-t", "kind", *words, code=1).output

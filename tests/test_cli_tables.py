@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from discernel.cli import app as commands
 from discernel.persistence import read_model
+from discernel.rows.chunks import Place
 from tests.command_line import invoke
 
 pytestmark = pytest.mark.usefixtures("own_folder", "narrow")
@@ -139,7 +140,7 @@ def test_identifiers_and_kept_columns_are_handed_on(model):
 def test_probabilities_are_exact(model):
     name = write(frame(), "p.csv")
     loaded = read_model(model)
-    rows = loaded.schema.convert(pd.read_csv(name), name)
+    rows = loaded.schema.convert(pd.read_csv(name), Place.of_file(name))
     expected = loaded.pipeline.predict_proba(rows)
     lines = invoke("predict", model, name, "--json").stdout.splitlines()
     found = [json.loads(line) for line in lines]
@@ -185,7 +186,7 @@ def test_categories_that_are_new_are_said_and_are_other_values(model):
     ("change", "words"),
     [
         ({"age": "old"}, "column 'age' must hold numbers. Got 'old' in row 1"),
-        ({"age": np.inf}, "Column 'age' is infinite in row 1"),
+        ({"age": np.inf}, "column 'age' has inf in row 1 of"),
         (
             {"when": "soon"},
             "must hold dates in the format of the training rows, such as 2024-01-31. Got 'soon'",

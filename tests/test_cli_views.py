@@ -8,7 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from discernel.export import to_onnx
+from discernel.export._scorer import Scorer
 from discernel.persistence import read_model
+from discernel.rows.chunks import Place
 from discernel.views import source_weights
 from tests.command_line import invoke
 
@@ -107,3 +110,79 @@ def test_a_target_that_is_in_a_source_is_refused(tmp_path):
 def test_a_mistake_in_the_file_is_one_line_that_names_it(tmp_path):
     (tmp_path / "views.toml").write_text("[sources.a]\ncolumns = ['lab_*']\nkernel = 'rbf'\n")
     assert "views.toml, line 3: sources.a.kernel is unknown" in fit(code=1).output
+
+
+# ---- dates ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def _visits(tmp_path):
+    """A table whose outcome depends on the date; as text, the dates are all different."""
+    rng = np.random.default_rng(1)
+    when = pd.Timestamp("2021-03-01") + pd.to_timedelta(rng.integers(0, 700, N + NEW), "D")
+    late = when > pd.Timestamp("2022-02-01")
+    table = pd.DataFrame({"lab_0": rng.normal(size=N + NEW), "visit": when.strftime("%d.%m.%Y")})
+    table["outcome"] = np.where(late, "resists", "yields")
+    table.loc[::9, "visit"] = None
+    table[:N].to_csv("train.csv", index=False)
+    table[N:].to_csv("new.csv", index=False)
+    text = "[sources.lab]\ncolumns = ['lab_0']\n[sources.visit]\ncolumns = ['visit']\n"
+    (tmp_path / "views.toml").write_text(text)
+
+
+@pytest.mark.usefixtures("_visits")
+@pytest.mark.parametrize("kernels", ["", "kernels = ['rbf']"])
+def test_dates_of_a_source_are_numbers_as_in_every_fit(tmp_path, kernels):
+    with (tmp_path / "views.toml").open("a") as file:
+        file.write(kernels)
+    told = fit("--out", "model.skops").output
+    parts = "days, year, month, weekday"
+    assert f"'visit' is treated as dates: {parts}" in " ".join(told.split())
+    ordinary = invoke("fit", "train.csv", "-t", "outcome", "-o", "plain.skops").output
+    assert f"'visit' is treated as dates: {parts}" in " ".join(ordinary.split())
+    model = read_model("model.skops")
+    assert model.schema.kinds == {"lab_0": "number", "visit": "31.01.2024"}
+    assert model.columns == ["lab_0", *["visit"] * 4]
+    out = invoke("predict", "model.skops", "new.csv", "-q").stdout
+    found = [row["predicted"] for row in csv.DictReader(io.StringIO(out))]
+    new = pd.read_csv("new.csv")
+    known = new["visit"].notna()
+    assert np.mean((np.array(found) == new["outcome"])[known]) > 0.85
+    [row] = [
+        json.loads(line)
+        for line in invoke(
+            "explain", "model.skops", "new.csv", "-r", "2", "--json"
+        ).stdout.splitlines()
+    ]
+    assert "2021-" in json.dumps(row) or "2022-" in json.dumps(row)
+    for bad in ("31.31.2022", "soon"):
+        new.assign(visit=bad).to_csv("bad.csv", index=False)
+        assert (
+            "must hold dates in the format"
+            in invoke("predict", "model.skops", "bad.csv", code=1).output
+        )
+
+
+@pytest.mark.usefixtures("_visits")
+def test_dates_are_text_for_kernels_of_text(tmp_path):
+    with (tmp_path / "views.toml").open("a") as file:
+        file.write("kernels = ['ngram']")
+    assert "treated as dates" not in fit("--out", "model.skops").output
+    assert read_model("model.skops").schema.kinds["visit"] == "category"
+
+
+@pytest.mark.usefixtures("_visits")
+def test_a_model_with_dates_in_a_source_is_exported():
+    pytest.importorskip("skl2onnx")
+    pytest.importorskip("onnxruntime")
+    fit("--out", "model.skops", "-q")
+    told = invoke("export", "model.skops", "--to", "model.py").output
+    assert "columns: 'lab_0', 'visit (days)', 'visit (year)', 'visit (month)'" in told
+    assert "note: compute 'visit (days)'" in told
+    model, scorer = read_model("model.skops"), Scorer.load("model.npz")
+    X = model.schema.convert(pd.read_csv("new.csv"), Place.of_file("new.csv"))
+    given = model.pipeline[0].transform(X)
+    expected = model.pipeline.predict_proba(X)
+    np.testing.assert_allclose(scorer.predict_proba(given), expected, atol=1e-9)
+    onnx = to_onnx(model.pipeline, X)  # compares what the graph predicts
+    assert len(onnx.graph.input) == 1

@@ -210,7 +210,7 @@ def test_boston_housing_as_numbers_and_as_classes(folder):
 def test_a_word_for_a_number_to_predict(folder):
     lines, _ = csv_lines("boston_housing_binary")  # its labels are words
     write_csv(folder, "boston_housing", lines)
-    with pytest.raises(InvalidInputError, match=r"column 'target' must hold numbers.* in row 1\."):
+    with pytest.raises(InvalidInputError, match=r"column 'target' must hold numbers.* in row 1 of"):
         load("boston_housing")
 
 
@@ -237,9 +237,9 @@ def spoil(lines, row, change):
         (5, lambda c: [*c[:7], "seven", *c[8:]], r"'x7' must hold .* Got 'seven' in row 4"),
         (9, lambda c: c[:12], r"sonar\.csv: line 9 must have 61 cells, like line 1\. Got 12"),
         (9, lambda c: [*c, "1"], r"line 9 must have 61 cells, like line 1\. Got 62"),
-        (4, lambda c: [*c[:-1], ""], r"sonar\.csv: .* Column 'target' is empty in row 3"),
+        (4, lambda c: [*c[:-1], ""], r"column 'target' is empty in row 3 of sonar\.csv"),
         (4, lambda c: ["", *c[1:]], r"number of missing values of .*'sonar' must be 0\. Got 1"),
-        (4, lambda c: ["inf", *c[1:]], r"Column 'x0' is infinite in row 3"),
+        (4, lambda c: ["inf", *c[1:]], r"column 'x0' has inf in row 3 of"),
         (4, lambda c: [*c[:-1], "X"], r"members of the classes .*\{'M': 111, 'R': 97\}\. Got"),
     ],
 )

@@ -21,12 +21,12 @@ import discernel.kernels as kernels
 import discernel.solvers as solvers
 from discernel.estimators.base import BaseKernelEstimator
 from discernel.exceptions import InvalidInputError, missing_extra, needs_extra
-from discernel.inspection.explained import pipeline_steps
+from discernel.inspection.explained import input_encoder, pipeline_steps
 from discernel.inspection.facts import model_facts
 from discernel.model.model import Model
 from discernel.rows.columns import TableSchema
-from discernel.rows.encoder import TableEncoder
-from discernel.rows.formats import import_pandas
+from discernel.rows.encoder import DateEncoder, TableEncoder
+from discernel.rows.formats import ENDINGS, file_ending, import_pandas
 from discernel.rows.writing import check_writable_path, write_file
 from discernel.show.facts import ModelFacts, Origin, versions_here
 
@@ -72,7 +72,7 @@ _PARTS = {
     "plan.costs": "Stage",
     "plan.plan": "FitPlan",
     "programs.solution": "Candidate LearnedKernel Progress TargetWeights",
-    "rows.encoder": "EncodedDates EncodedNumbers EncodedValues LeftOut TableEncoder",
+    "rows.encoder": "DateEncoder EncodedDates EncodedNumbers EncodedValues LeftOut TableEncoder",
     "rows.reader": "RowReader",
 }
 #: Other types in model files: plain data, arrays, and two classes of scikit-learn.
@@ -215,11 +215,6 @@ def load(path: str | Path) -> Any:
 # ---- models on the command line ----------------------------------------------------------------
 
 
-def _first_encoder(pipeline: Pipeline) -> TableEncoder | None:
-    """Return the first step of a pipeline if it is a `TableEncoder`; otherwise None."""
-    return pipeline[0] if isinstance(pipeline[0], TableEncoder) else None
-
-
 @dataclass(frozen=True)
 class SavedModel:
     """A fitted pipeline, and the columns of the files that it predicts.
@@ -247,13 +242,14 @@ class SavedModel:
     @property
     def columns(self) -> list[str]:
         """The column of the table for each column that the last step of the pipeline gets."""
-        names, encoder = list(self.schema.columns), _first_encoder(self.pipeline)
-        return names if encoder is None else [names[i] for i in encoder.source]
+        names, first = list(self.schema.columns), self.pipeline[0]
+        is_encoder = isinstance(first, (DateEncoder, TableEncoder))
+        return [names[i] for i in first.source] if is_encoder else names
 
     @property
     def encoder(self) -> TableEncoder | None:
         """The encoder of the table: the first step of the pipeline, or part of the estimator."""
-        return _first_encoder(self.pipeline) or self.pipeline[-1].model_.reader.encoder
+        return input_encoder(self.pipeline)
 
     def describe(self) -> ModelFacts:
         """Return the facts about the model, as plain data."""
@@ -304,7 +300,7 @@ def _from_python(model: Any, name: str) -> SavedModel:
     learner = _learner(model)
     pipeline = Pipeline([("model", model)]) if learner is model else model
     reader = learner.model_.reader
-    encoder = _first_encoder(pipeline) or reader.encoder
+    encoder = input_encoder(pipeline)
     names = getattr(pipeline, "feature_names_in_", None)
     if names is None:
         names = [f"column {i}" for i in range(reader.n_features or 0)]
@@ -364,6 +360,15 @@ def _write(path: Any, content: Mapping[str, Any]) -> Path:
     return write_file(path, written)
 
 
+def is_model(path: Path) -> bool:
+    """Whether a file is a model, or another archive with a schema of skops."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return "schema.json" in archive.namelist()
+    except (OSError, zipfile.BadZipFile):
+        return False
+
+
 class _RefusedError(InvalidInputError):
     """A model file that is refused for its types or its format version."""
 
@@ -375,6 +380,11 @@ def _read(path: Path) -> dict[str, Any]:
         raise InvalidInputError(
             "The model must be a file that discernel.save or `discernel fit` wrote. Found no file "
             f"at {str(path)!r}."
+        )
+    if file_ending(path) in ENDINGS and not is_model(path):
+        raise InvalidInputError(
+            "The model must be a file that discernel.save or `discernel fit` wrote. Got a file of "
+            f"rows, {path.name}. Name the model first, and then the rows."
         )
     with _name_damaged_file(path):
         if unknown := _unknown_types(path):

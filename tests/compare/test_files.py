@@ -9,6 +9,7 @@ import pytest
 
 from discernel.exceptions import InvalidInputError, MissingExtraError
 from discernel.rows import formats
+from discernel.rows.chunks import Place
 from discernel.rows.columns import one_spelling
 from discernel.rows.labelled import digest, open_file
 from discernel.rows.reading import read_table
@@ -182,8 +183,8 @@ def test_categories_are_the_same_however_a_file_writes_them(write, tmp_path, end
         new = tmp_path / "new.parquet"
         pd.DataFrame({"a": [1, 2, 4], "k": [1.0, 2.0, np.nan]}).to_parquet(new)
     rows = read_table(new, schema.categories).frame
-    assert schema.convert(rows, "new")["k"].astype(object).tolist()[:2] == ["1", "2"]
-    assert schema.convert(rows, "new")["k"].isna().tolist() == [False, False, True]
+    assert schema.convert(rows, Place.of_file("new"))["k"].astype(object).tolist()[:2] == ["1", "2"]
+    assert schema.convert(rows, Place.of_file("new"))["k"].isna().tolist() == [False, False, True]
 
 
 def test_all_formats_give_the_same(tmp_path):
@@ -314,7 +315,9 @@ def test_codes_with_zeros_in_front_are_categories(write):
 
 def test_numbers_with_a_word_among_them_are_asked_about(write):
     path = write("a,b,y\n1,2,0\n2,old,1\n4,5,1\n7,old,0\n")
-    with pytest.raises(InvalidInputError, match=r"row 2 has 'old'.*--numeric b.*--categorical b"):
+    with pytest.raises(
+        InvalidInputError, match=r"'old' in row 2 of .*--numeric b.*--categorical b"
+    ):
         open_file(path)
     np.testing.assert_array_equal(
         open_file(path, numeric=["b"]).dataset.X["b"], [2, np.nan, 5, np.nan]
@@ -350,7 +353,7 @@ def test_dates_become_numbers(write, dates):
     assert "'when' is treated as dates: days, year, month, weekday" in opened.notes
     new = pd.DataFrame({"when": ["soon"], "a": [1]})
     with pytest.raises(InvalidInputError, match=r"'when' must hold dates .* 'soon' in row 1"):
-        opened.schema.convert(new, "new")
+        opened.schema.convert(new, Place.of_file("new"))
 
 
 def test_dates_of_parquet_are_those_of_csv_and_constant_parts_go(tmp_path):
@@ -366,7 +369,7 @@ def test_dates_of_parquet_are_those_of_csv_and_constant_parts_go(tmp_path):
     pd.testing.assert_frame_equal(one.dataset.X, two.dataset.X)
     # A model fitted to one of them takes the other.
     rows = read_table(tmp_path / "a.parquet").frame
-    pd.testing.assert_frame_equal(two.schema.convert(rows, "new"), one.dataset.X)
+    pd.testing.assert_frame_equal(two.schema.convert(rows, Place.of_file("new")), one.dataset.X)
 
 
 def test_days_and_months_that_cannot_be_told_apart_are_said(write):
@@ -425,7 +428,7 @@ def test_a_preparation_does_the_same_to_new_rows(tmp_path):
     rows = read_table(tmp_path / "a.csv").frame
     shuffled = rows[rows.columns[::-1]].iloc[::-1].reset_index(drop=True)
     expected = opened.dataset.X.iloc[::-1].reset_index(drop=True)
-    pd.testing.assert_frame_equal(schema.convert(shuffled, "new"), expected)
+    pd.testing.assert_frame_equal(schema.convert(shuffled, Place.of_file("new")), expected)
 
 
 @pytest.mark.parametrize(
@@ -433,14 +436,14 @@ def test_a_preparation_does_the_same_to_new_rows(tmp_path):
     [
         (lambda t: t.drop(columns="b"), r"columns that the model was fitted to. Missing: 'b'"),
         (lambda t: t.assign(a=["q", *t["a"][1:]]), r"column 'a' must hold numbers. Got 'q' in row"),
-        (lambda t: t.assign(a=np.inf), r"Column 'a' is infinite in row 1"),
+        (lambda t: t.assign(a=np.inf), r"column 'a' has inf in row 1 of"),
     ],
 )
 def test_a_preparation_refuses_rows_that_do_not_fit(tmp_path, change, words):
     frame().to_csv(tmp_path / "a.csv", index=False)
     schema = open_file(tmp_path / "a.csv").schema
     with pytest.raises(InvalidInputError, match=words):
-        schema.convert(change(frame()), "new")
+        schema.convert(change(frame()), Place.of_file("new"))
 
 
 # ---- what is refused ---------------------------------------------------------------------------
@@ -477,7 +480,7 @@ PRICES = "a,y\n" + "".join(f"{i / 8},{1000 + 7 * (i // 2)}\n" for i in range(90)
         ("y\n1\n2\n", r"data.csv must have at least one column besides the target"),
         ("a,y\n1,\n2,\n", r"Column 'y' of data.csv has no values"),
         ("a,y\n2020-01-01,0\n2020-01-01,1\n", r"1 column.s.: 'a': one date"),
-        ("a,y\n1,0\ninf,1\n", r"Column 'a' is infinite in row 2"),
+        ("a,y\n1,0\ninf,1\n", r"column 'a' has inf in row 2 of"),
         (b"a,y\n1,0\n2,\xe9t\xe9\n", r"must be encoded in UTF-8, but line 3 has the byte 0xe9"),
         (b"\xe9,y\n1,0\n", r"must be encoded in UTF-8, but line 1 has the byte 0xe9"),
     ],

@@ -188,7 +188,7 @@ def test_numbers_that_are_too_large_are_refused_by_column(large, kernels):
         named = pd.DataFrame(wrong.astype(float), columns=["a", "x1", "c"])
         with pytest.raises(InvalidInputError, match=message):
             MultipleKernelDiscriminant(kernels, **QUICK).fit(named, y)
-        with pytest.raises(InvalidInputError, match=r"at most 1e\+150 in size. Got .* in row 4"):
+        with pytest.raises(InvalidInputError, match=r"at most 1e\+150 in size. Got .*, row 4 of X"):
             MultipleKernelDiscriminant(kernels, **QUICK).fit(open_rows(wrong.astype(float), y))
 
 

@@ -26,6 +26,7 @@ from discernel.kernels import (
     Standardized,
     WhereKnown,
 )
+from discernel.tables import TableEncoder
 
 
 class Case(NamedTuple):
@@ -129,6 +130,16 @@ def numbers(kind):
     several = np.column_stack([y, 1e-3 * X[:, 2] * y, X[:, 0] ** 2])
     reg = MultipleKernelRidge([RBF(), Linear(), Laplace().on([2, 3])], criterion="rkda")
     return Case(make_pipeline(StandardScaler(), reg).fit(X[:150], several[:150]), X)
+
+
+@cache
+def encoded(scaler):
+    """Return a pipeline of a table encoder, a scaler and kernels, as the command line fits."""
+    X, y = mixed_table()
+    X["when"] = pd.date_range("2021-11-03 06:30", periods=len(X), freq="37h")
+    X.loc[::11, "when"] = pd.NaT
+    clf = MultipleKernelDiscriminant([RBF(), Linear()], criterion="uniform")
+    return Case(make_pipeline(TableEncoder(), scaler, clf).fit(X[:160], y[:160]), X)
 
 
 #: Models of numbers; "several" is a pipeline with three targets.

@@ -22,11 +22,13 @@ from discernel.export import numpy_scorer, register_onnx, to_onnx
 from discernel.export.formula import final_estimator
 from discernel.export.onnx_model import feeds
 from discernel.kernels import RBF, Exponential, Function, Laplace, Linear, Polynomial
+from discernel.tables import TableEncoder
 from tests.export.models import (
     CASES,
     KERNELS,
     NUMBERS,
     OTHERS,
+    encoded,
     lacking,
     numbers,
     other_table,
@@ -148,6 +150,27 @@ def test_pipelines(scaler):
     X, y = load_wine(return_X_y=True)
     model = make_pipeline(scaler, KernelDiscriminant(RBF())).fit(X[::2], y[::2])
     assert_same(to_onnx(model), model, X)
+
+
+@pytest.mark.parametrize("scaler", [StandardScaler(), "passthrough"])
+def test_an_encoder_in_front(scaler):
+    model, rows = encoded(scaler)
+    graph, formula = to_onnx(model, rows), numpy_scorer(model)
+    assert len(graph.graph.input) == len(formula.columns) > 6
+    _, found = session(graph).run(None, feeds(graph, formula, model[0].split_dates(rows)))
+    np.testing.assert_allclose(found, model.predict_proba(rows), rtol=0, atol=1e-9)
+    small = to_onnx(model, rows, dtype="float32")
+    assert len(small.SerializeToString()) < 0.7 * len(graph.SerializeToString())
+
+
+def test_an_encoder_of_numbers_in_front():
+    X, y = load_wine(return_X_y=True)
+    X[::4, 1] = np.nan
+    model = make_pipeline(TableEncoder(), StandardScaler(), KernelDiscriminant(RBF())).fit(X, y)
+    graph = to_onnx(model, X)
+    assert [each.name for each in graph.graph.input] == ["X"]
+    found = session(graph).run(None, {"X": X})[1]
+    np.testing.assert_allclose(found, model.predict_proba(X), rtol=0, atol=1e-9)
 
 
 def test_skl2onnx_converts_what_is_registered():

@@ -38,6 +38,7 @@ from tests.export.models import (
     KERNELS,
     NUMBERS,
     OTHERS,
+    encoded,
     lacking,
     mixed_table,
     numbers,
@@ -205,6 +206,17 @@ def test_a_scaler_in_front_of_a_table_of_numbers_with_holes():
 
 
 @pytest.mark.parametrize(
+    "scaler", [StandardScaler(), StandardScaler(with_mean=False), "passthrough"]
+)
+def test_an_encoder_and_a_scaler_in_front(scaler):
+    model, rows = encoded(scaler)
+    scorer = numpy_scorer(model)
+    assert "when (days)" in scorer.names
+    found = scorer.predict_proba(model[0].split_dates(rows))
+    np.testing.assert_allclose(found, model.predict_proba(rows), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
     ("change", "words"),
     [
         ({"age": "old"}, "'age' must hold numbers. Got 'old'"),
@@ -271,7 +283,7 @@ def test_other_kernels_models_and_steps_are_refused(blobs):
             numpy_scorer(clf)
     with pytest.raises(InvalidInputError, match="Got AKFDClassifier"):
         numpy_scorer(AKFDClassifier().fit(X, y == 1))
-    with pytest.raises(InvalidInputError, match="may have one StandardScaler"):
+    with pytest.raises(InvalidInputError, match="may have a TableEncoder as its first step"):
         numpy_scorer(make_pipeline(MinMaxScaler(), KernelDiscriminant()).fit(X, y))
     clf = KernelDiscriminant().fit(X, y)
     clf.model_ = replace(clf.model_, classes=np.array([None, 1, 2], dtype=object))
@@ -345,6 +357,20 @@ def test_files_are_written_whole_or_not_at_all(tmp_path):
     with pytest.raises((FileWriteError, OSError)):
         write_scorer(model, tmp_path / "scorer.py")
     assert not (tmp_path / "scorer.py").exists()
+
+
+@pytest.mark.parametrize("kind", ["rows", "text"])
+def test_a_file_of_numbers_that_is_no_scorer_is_not_replaced(tmp_path, kind):
+    model, beside = CASES["wine"]().model, tmp_path / "scorer.npz"
+    if kind == "rows":
+        np.savez(beside, X=np.zeros((3, 2)), y=np.arange(3))
+    else:
+        beside.write_text("mine")
+    before = beside.read_bytes()
+    with pytest.raises(InvalidInputError, match=r"would replace .*scorer\.npz"):
+        write_scorer(model, tmp_path / "scorer.py")
+    assert not (tmp_path / "scorer.py").exists()
+    assert beside.read_bytes() == before
 
 
 def test_numbers_of_another_format_are_refused():

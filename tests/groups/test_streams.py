@@ -159,7 +159,9 @@ def test_bad_groups_in_chunks_are_refused():
     with pytest.raises(InvalidInputError, match=r"shape \(120,\). Got shape \(119,\)"):
         open_rows(X, y, groups=groups[1:])
     missing = [None, *groups[1:]]
-    with pytest.raises(InvalidInputError, match=r"missing value for row 0.*rows of X, from row 50"):
+    with pytest.raises(
+        InvalidInputError, match=r"missing value for row 0.*Row 0 here is row 50 of X"
+    ):
         Chunk.of(X, y, None, Place("X", 0, 50), missing)
     with pytest.raises(InvalidInputError, match="Arrays have no column names"):
         fit(open_rows([(X, y)], groups="patient"))

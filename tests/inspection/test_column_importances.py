@@ -10,8 +10,10 @@ import pytest
 import scipy.sparse
 from scipy.stats import spearmanr
 from sklearn.base import clone
+from sklearn.datasets import make_classification
 from sklearn.inspection import permutation_importance
 
+import discernel
 from discernel import (
     KernelDiscriminant,
     LearnedKernelTransformer,
@@ -20,7 +22,9 @@ from discernel import (
     MultipleKernelRidge,
 )
 from discernel.bank import LowRank
-from discernel.kernels import RBF, Laplace, Linear, Polynomial
+from discernel.exceptions import NumericalError
+from discernel.inspection.facts import model_facts
+from discernel.kernels import RBF, Function, Laplace, Linear, Polynomial
 from discernel.model import importances
 from discernel.model.importances import _even_blocks, _score_changes, importances_of, worth
 from tests.inspection.test_contributions import VIEWS, make_rows, make_table
@@ -311,3 +315,55 @@ def test_blocks_of_rows_are_even_and_hold_every_row_once(n, width, n_threads):
     assert max(sizes) <= max(1, 4 * 2**17 // width)
     if n >= 10 * n_threads:
         assert -(-len(blocks) // n_threads) == -(-n // (n_threads * max(sizes)))
+
+
+# ---- importances that cannot be computed -------------------------------------------------------
+
+
+class Once:
+    """A kernel function that fails after the fit."""
+
+    fails = False
+
+    def __call__(self, A, B):
+        if self.fails:
+            raise KeyError("no such row")
+        return A @ B.T
+
+
+def without_importances(kind):
+    """Return a fitted model whose importances cannot be computed, and its rows."""
+    X, y = make_classification(60, 3, n_informative=2, n_redundant=0, random_state=0)
+    X = np.repeat(X[:20], 3, axis=0)
+    if kind == "tiny ridge":  # conjugate gradients solve what has no Cholesky factor
+        kernels = {"a": RBF().on([0]), "b": RBF().on([1, 2])}  # sources have importances, too
+        clf = MultipleKernelDiscriminant(
+            kernels, criterion="uniform", regularization=1e-20, bank="iterative"
+        )
+        return clf.fit(X, np.repeat(y[:20], 3)), X
+    function = Once()
+    clf = KernelDiscriminant(Function(function)).fit(X, np.repeat(y[:20], 3))
+    function.fails = True
+    return clf, X
+
+
+@pytest.mark.parametrize("kind", ["tiny ridge", "function"])
+def test_a_model_whose_importances_cannot_be_computed_is_pickled(kind):
+    clf, X = without_importances(kind)
+    said = "importances of the columns cannot be computed; predictions do not need them"
+    copied = pickle.loads(pickle.dumps(clf))
+    for model in (clf, copied):
+        with pytest.raises(NumericalError, match=said):
+            _ = model.feature_importances_
+        assert model_facts(model).importances == ()
+    if kind == "tiny ridge":
+        np.testing.assert_array_equal(copied.predict_proba(X), clf.predict_proba(X))
+
+
+def test_a_model_whose_importances_cannot_be_computed_is_saved(tmp_path):
+    pytest.importorskip("skops")
+    clf, X = without_importances("tiny ridge")
+    loaded = discernel.load(discernel.save(clf, tmp_path / "model.skops"))
+    np.testing.assert_array_equal(loaded.predict_proba(X), clf.predict_proba(X))
+    with pytest.raises(NumericalError, match="Cholesky"):
+        _ = loaded.feature_importances_

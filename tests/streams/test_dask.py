@@ -206,7 +206,7 @@ def test_a_cell_that_cannot_be_is_named_by_partition_and_row():
     sizes = (1,) * 812 + (88,)
     y = np.arange(900) % 2
     rows, labels = da.from_array(X, chunks=(sizes, 3)), da.from_array(y, chunks=(sizes,))
-    with pytest.raises(InvalidInputError, match="Got nan in row 7 of partition 812, column"):
+    with pytest.raises(InvalidInputError, match="Got nan in column 'x1', row 7 of partition 812,"):
         open_rows(rows, labels).reduce(SurveyPass(takes_tables=False))
     y = np.where(np.arange(900) == 819, np.nan, y)
     with pytest.raises(InvalidInputError, match=r"label\. Got .*nan.* in row 7 of partition 812"):

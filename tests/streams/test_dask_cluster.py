@@ -116,7 +116,7 @@ def test_errors_of_workers_name_the_partition(client):
         frame.loc[7, "b"] = np.inf if part == 9 else 0.0
         return frame
 
-    with pytest.raises(InvalidInputError, match="Got inf in row 7 of partition 9, column 'b'"):
+    with pytest.raises(InvalidInputError, match="Got inf in column 'b', row 7 of partition 9,"):
         estimator().fit(table(broken), "y")
 
 

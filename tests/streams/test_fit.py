@@ -303,7 +303,7 @@ def test_memory_does_not_grow_with_the_rows(tmp_path):
         ),
         (
             lambda X, y: explicit().fit(open_rows([(X, y), (X * [1, np.nan, 1, 1], y)])),
-            r"nan\)? in row 0 of chunk 1, column 'x1'",
+            r"nan\)? in column 'x1', row 0 of chunk 1",
         ),
         (
             lambda X, y: MultipleKernelDiscriminant().fit(

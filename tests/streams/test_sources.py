@@ -125,7 +125,7 @@ def test_places_name_files_and_rows(tmp_path):
     source = open_rows(files(tmp_path, table(), "parquet"), "y", chunk_rows=4)
     places = [chunk.place for chunk in source.chunks()]
     assert [place.first for place in places[:4]] == [0, 4, 8, 0]
-    assert places[3].of_row(2) == f"row 2 of {tmp_path / 'part-1.parquet'}"
+    assert places[3].of_row(2) == f"row 3 of {tmp_path / 'part-1.parquet'}, counted from 1"
 
 
 def test_a_frame_of_categories_keeps_all_of_them():
@@ -241,7 +241,7 @@ def test_a_label_that_is_missing_is_named(tmp_path):
     frame = table()
     frame.loc[10, "y"] = None
     source = open_rows(files(tmp_path, frame, "parquet"), "y", chunk_rows=1)
-    with pytest.raises(InvalidInputError, match=r"Got .* in row 1 of .*part-1\.parquet"):
+    with pytest.raises(InvalidInputError, match=r"Got .* in row 2 of .*part-1\.parquet"):
         list(source.chunks())
 
 
@@ -294,3 +294,16 @@ def test_little_memory_makes_small_chunks_or_a_clear_error(monkeypatch):
     assert chunk_size(1, 10**6) == 2**20 // 64 // 8
     with pytest.raises(InvalidInputError, match="A row must fit into"):
         chunk_size(10**6, None)
+
+
+@pytest.mark.parametrize("chosen", [["a", "b", "a", "y"], ["a", "y", "b", "y"]])
+def test_two_columns_of_one_name_are_refused(chosen):
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "y": [0, 1]})[chosen]
+    for rows in (frame, [frame, frame]):
+        with pytest.raises(InvalidInputError, match=r"Columns \d and \d are both called '[ay]'"):
+            list(open_rows(rows, "y").chunks())
+
+
+def test_rows_with_nothing_but_a_label_are_refused():
+    with pytest.raises(InvalidInputError, match="at least one column besides labels"):
+        open_rows(pd.DataFrame({"y": [0, 1]}), "y")

@@ -130,9 +130,8 @@ def bad_chunk(cell, kind):
 @pytest.mark.parametrize("cell", [np.inf, np.nan])
 def test_a_number_that_is_not_finite_is_named(cell, kind):
     fold = SurveyPass(takes_tables=np.isinf(cell))
-    words = r"row 7 of data/part-812\.parquet"
-    if kind != "sparse":
-        words += ", column '" + {"array": "x1", "frame": "age"}[kind]
+    name = "age" if kind == "frame" else "x1"
+    words = rf"column '{name}', row 7 of data/part-812\.parquet, counted from 0"
     with pytest.raises(InvalidInputError, match=words):
         fold.add(fold.start(), bad_chunk(cell, kind))
 

@@ -23,9 +23,9 @@ from discernel.cli.shared import (
     Target,
     TaskOption,
     command_line,
+    data_files,
     data_of,
     err,
-    file_of,
     one_line_errors,
     out,
     say_where,
@@ -142,8 +142,13 @@ def _check_files(data: str, store: Path, **written: str | Path | None) -> None:
     """Raise an error if two paths are the same file, or if a file cannot be written."""
     files = {name: Path(file) for name, file in written.items() if file not in (None, "-")}
     log, index = f"{store}-wal", f"{store}-shm"
+    is_file = Path(data).is_file()  # a folder may have the name of a data set
     refuse_same_file(
-        data=file_of(data), store=store, log_of_the_store=log, index_of_the_store=index, **files
+        data=data_files(data)[0] if is_file else None,
+        store=store,
+        log_of_the_store=log,
+        index_of_the_store=index,
+        **files,
     )
     for what, path in files.items():
         check_writable_path(what, path)

@@ -14,6 +14,7 @@ from discernel.cli.shared import (
     AsJson,
     ModelFile,
     RowNumbers,
+    data_files,
     one_line_errors,
     out,
     read_predictor,
@@ -63,6 +64,7 @@ def explain_command(
                 raise InvalidInputError("--row needs DATA. Name a file: explain MODEL DATA --row N")
             _explain_model(read_model(model), as_json)
             return
+        data_files(data)  # refuses a model
         loaded = read_predictor(model)
         rows = learning.read_rows(loaded, data, join=fusing.joiner(views))
         chosen = choose_rows(row, len(rows.X), len(rows.X) if as_json else FIRST_ROWS)

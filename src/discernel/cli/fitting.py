@@ -28,8 +28,8 @@ from discernel.cli.shared import (
     TaskOption,
     columns_option,
     command_line,
+    data_files,
     data_of,
-    file_of,
     one_line_errors,
     out,
     output_option,
@@ -102,7 +102,10 @@ def fit_command(
     """
     with one_line_errors():
         output = _default_output(data[0]) if output is None else output
-        refuse_same_file(data=file_of(data[0]), model=output)
+        for path in data_files(*data):
+            refuse_same_file(data=path, model=output)
+        for path in fusing.views_files(views):
+            refuse_same_file(source=path, model=output)
         check_writable_path("model", output)
         learner = learning.Learner(criterion, max_time, command_line(), quiet, groups)
         in_chunks = many.are_many(data) or scheduler is not None
@@ -207,7 +210,9 @@ def predict_command(
     the output. In CSV, text that a spreadsheet would run as a formula begins with an apostrophe.
     """
     with one_line_errors():
-        refuse_same_file(model=model, data=file_of(data[0]), predictions=output)
+        refuse_same_file(model=model, predictions=output)
+        for path in [*data_files(*data), *fusing.views_files(views)]:
+            refuse_same_file(data=path, predictions=output)
         if output is not None:
             check_writable_path("predictions", output)
             check_format(output)

@@ -16,7 +16,11 @@ from discernel.compare.plan import Data
 from discernel.exceptions import InvalidInputError
 from discernel.inspection.source_weights import kernel_sources
 from discernel.persistence import SavedModel
+from discernel.rows.cells import read_column
+from discernel.rows.chunks import Place
 from discernel.rows.columns import TableSchema
+from discernel.rows.dates import FORMATS
+from discernel.rows.encoder import DateEncoder, column_kind
 from discernel.rows.formats import import_pandas
 from discernel.rows.groups import group_labels
 from discernel.rows.labelled import (
@@ -62,9 +66,10 @@ def fit_views(data: Data, views: Path, learner: Learner) -> SavedModel:
     named = () if learner.groups is None else (learner.groups,)
     read = read_table(path, (*([data.file["target"]] if data.file.get("target") else ()), *named))
     target = find_target(list(read.frame.columns), data.file.get("target"), path.name)
-    check_names(read.frame, named, target, path.name)
+    check_names(list(read.frame.columns), named, target, path.name)
     task = data.file.get("task", "auto")
-    table, y, notes = rows_with_labels(read.frame, target, path.name, task)
+    where = Place.of_file(path.name)
+    place, table, y, notes = rows_with_labels(read.frame, target, where, task)
     for what, name in (("target", target), *(("column of groups", name) for name in named)):
         if name in _named(meant, table):
             raise InvalidInputError(
@@ -72,13 +77,12 @@ def fit_views(data: Data, views: Path, learner: Learner) -> SavedModel:
             )
     groups = [group_labels(np.asarray(table[name]), len(table)) for name in named]
     joined = join_files(meant, table)
-    kernels = build_kernels(meant, joined)
-    columns = _named(meant, joined)
-    is_number = import_pandas().api.types.is_numeric_dtype
-    kinds = {name: "number" if is_number(joined[name]) else "category" for name in columns}
-    schema = TableSchema(kinds)
-    X = schema.convert(joined, path.name)
-    pipeline = make_pipeline(learner.make(kernels, len(y), numbers=holds_numbers(y)))
+    columns, schema = _named(meant, joined), TableSchema(_kinds(meant, joined))
+    X = schema.convert(joined, place)
+    dates = DateEncoder().fit(X)
+    kernels = build_kernels(meant, dates.transform(X), dates.parts)
+    clf = learner.make(kernels, len(y), numbers=holds_numbers(y))
+    pipeline = make_pipeline(*([dates] if dates.columns_ else []), clf)
     together = {f"{pipeline.steps[-1][0]}__groups": each for each in groups}
     pipeline.fit(X, y, **together)
     sources = list(dict.fromkeys(kernel_sources(list(kernels.values()))))
@@ -89,7 +93,7 @@ def fit_views(data: Data, views: Path, learner: Learner) -> SavedModel:
         columns={str(name): columns.get(name, "not in a source") for name in table.columns}
         | {target: target_use(y)}
         | dict.fromkeys(named, "the groups"),
-        notes=(f"{read.how}; {len(sources)} sources: {', '.join(sources)}", *notes),
+        notes=(f"{read.how}; {len(sources)} sources: {', '.join(sources)}", *notes, *dates.notes),
     )
     return SavedModel(pipeline, schema, target, data.name, origin)
 
@@ -101,6 +105,28 @@ def _named(views: ViewsFile, table: Any) -> dict[str, str]:
         for name in source.find(table.columns):
             found[name] = f"source {source.name}"
     return found
+
+
+def _kinds(views: ViewsFile, table: Any) -> dict[str, str]:
+    """Return the kind of each used column, as in `TableSchema`: number, category or dates."""
+    is_number = import_pandas().api.types.is_numeric_dtype
+    kinds: dict[str, str] = {}
+    for source in views.sources:
+        for name in source.find(table.columns):
+            kind = column_kind(read_column(table[[name]], 0, name))
+            is_date = kind in FORMATS and source.takes_dates and kinds.get(name) != "category"
+            kinds[name] = kind if is_date else "category"
+            if is_number(table[name]):
+                kinds[name] = "number"
+    return {name: kinds[name] for name in _named(views, table)}
+
+
+def views_files(views: Path | None) -> list[Path]:
+    """Return a TOML file of sources, and the files that it names; none without it."""
+    if views is None:
+        return []
+    named = {source.file for source in read_views(views).sources if source.file is not None}
+    return [views, *(views.parent / name for name in sorted(named))]
 
 
 def joiner(views: Path | None) -> Callable[[Any], Any] | None:

@@ -24,6 +24,7 @@ from discernel.compare.tasks import encoded_views
 from discernel.exceptions import InvalidInputError, listed
 from discernel.persistence import SavedModel
 from discernel.plan import FEW_ROWS, parse_duration
+from discernel.rows.chunks import Place
 from discernel.rows.columns import TableSchema
 from discernel.rows.datasets import Dataset, load
 from discernel.rows.encoder import TableEncoder
@@ -163,7 +164,7 @@ class Rows:
     kept: Any
 
     @classmethod
-    def of(cls, model: SavedModel, table: Any, where: str, keep: Sequence[str] = ()) -> Rows:
+    def of(cls, model: SavedModel, table: Any, place: Place, keep: Sequence[str] = ()) -> Rows:
         """Return the rows of a table for a model, or raise an error if columns are missing.
 
         Parameters
@@ -172,20 +173,20 @@ class Rows:
             The model.
         table : DataFrame
             The rows.
-        where : str
-            The name of the table, for error messages.
+        place : Place
+            The origin of the rows, for error messages.
         keep : sequence of str
             Columns to keep, besides identifiers.
         """
         absent = [column for column in keep if column not in table.columns]
         if absent:
             raise InvalidInputError(
-                f"The columns of --keep must be columns of {where}. Got {listed(absent)}. Columns: "
-                f"{listed(table.columns, 8)}."
+                f"The columns of --keep must be columns of {place.name}. Got {listed(absent)}. "
+                f"Columns: {listed(table.columns, 8)}."
             )
         identifiers = [column for column in model.origin.identifiers if column in table.columns]
         return cls(
-            model.schema.convert(table, where),
+            model.schema.convert(table, place),
             table[model.target] if model.target in table.columns else None,
             table[list(dict.fromkeys([*identifiers, *keep]))],
         )
@@ -221,7 +222,8 @@ def read_rows(
                 raise InvalidInputError(f"{file.name} must have rows to predict. Got none.")
             if join is None:
                 _refuse_other_files(model, table, file.name)
-            return Rows.of(model, table if join is None else join(table), file.name, keep)
+            place = Place.of_file(file.name)
+            return Rows.of(model, table if join is None else join(table), place, keep)
     dataset = load(source, as_frame=True)
     if dataset.feature_names != model.schema.columns:
         raise InvalidInputError(

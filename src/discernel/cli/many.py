@@ -17,7 +17,14 @@ from discernel.rows.chunks import Chunk, RowProgress
 from discernel.rows.columns import TableSchema, canonical_text
 from discernel.rows.encoder import column_uses
 from discernel.rows.formats import file_ending, import_pandas, uncompressed_size
-from discernel.rows.labelled import Task, are_numbers, find_target, find_task, plain_decimals
+from discernel.rows.labelled import (
+    Task,
+    are_numbers,
+    check_names,
+    find_target,
+    find_task,
+    plain_decimals,
+)
 from discernel.rows.open import find_files, open_rows
 from discernel.rows.reading import READERS
 from discernel.rows.sources import Source
@@ -70,8 +77,10 @@ def fit_many(
     task : {"auto", "classes", "numbers"}
         What the target holds; by default decided by the first chunk.
     """
-    columns = open_rows(list(data)).columns or []
+    columns = open_rows(find_files(data)[:1]).columns or []  # opening reads the first rows
     target = find_target(columns, target, data[0])
+    named = () if learner.groups is None else (learner.groups,)
+    check_names(columns, (*drop, *named), target, data[0])
     with _opened(data, scheduler, target, drop, learner.groups) as source:
         texts = np.empty(0, dtype=object)
         if task == "auto":
@@ -131,7 +140,7 @@ def predict_many(
     """
 
     def predicted(chunk: Chunk) -> Predictions:
-        return Predictions.of(model, Rows.of(model, chunk.X, chunk.place.name, keep))
+        return Predictions.of(model, Rows.of(model, chunk.X, chunk.place, keep))
 
     with _opened(data, scheduler) as source:
         done, total = 0, source.estimated_n_rows

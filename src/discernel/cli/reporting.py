@@ -15,6 +15,7 @@ from discernel.cli.shared import (
     AsJson,
     RowNumbers,
     StoreFile,
+    data_files,
     one_line_errors,
     out,
     output_option,
@@ -35,6 +36,7 @@ from discernel.compare.store import Store
 from discernel.exceptions import InvalidInputError
 from discernel.persistence import read_model
 from discernel.report import write_facts_report
+from discernel.rows.formats import ENDINGS, file_ending
 from discernel.rows.writing import check_writable_path, refuse_same_file
 from discernel.show.terminal import print_blocks
 
@@ -77,6 +79,8 @@ def report_command(
     with one_line_errors():
         page = output or what.with_suffix(".html")
         refuse_same_file(file=what, report=page)
+        for path in data_files(*([] if explain is None else [explain])):
+            refuse_same_file(data=path, report=page)
         check_writable_path("report", page)
         if _is_model(what):
             _report_model(what, page, title, explain, row or ())
@@ -115,7 +119,7 @@ def _report_model(
 
 def _report_store(path: Path, page: Path, title: str, metric: str | None) -> None:
     """Write the page of all results in a file that suit a metric, and notes on the others."""
-    if not path.is_file():
+    if not path.is_file() or file_ending(path) in ENDINGS:
         raise InvalidInputError(
             f"The file must be an existing model or file of results. Got {str(path)!r}. "
             "`discernel fit` writes a model, `discernel compare` a file of results."

@@ -17,9 +17,10 @@ from discernel import KernelDiscriminant, MultipleKernelDiscriminant, MultipleKe
 from discernel.compare.compare import file_data
 from discernel.compare.plan import Data
 from discernel.exceptions import DiscernelError, InvalidInputError
-from discernel.persistence import SavedModel, read_model
+from discernel.persistence import SavedModel, is_model, read_model
 from discernel.rows.formats import ENDINGS, ENDINGS_IN_WORDS, file_ending
 from discernel.rows.labelled import Task
+from discernel.rows.open import find_files
 from discernel.show.words import one_line as on_one_line
 
 out = Console(highlight=False)
@@ -223,9 +224,24 @@ def read_predictor(path: Path) -> SavedModel:
     )
 
 
-def file_of(source: str) -> Path | None:
-    """Return the path of an existing file; None for the name of a data set."""
-    return Path(source) if Path(source).is_file() else None
+def data_files(*data: str) -> list[Path]:
+    """Return the files that arguments name; none for standard input and names of data sets.
+
+    Raises an error if a file is a model.
+    """
+    paths = [
+        path
+        for each in data
+        if Path(each).exists() or any(sign in each for sign in "*?[")
+        for path in find_files([each])
+    ]
+    for path in paths:
+        if is_model(path):
+            raise InvalidInputError(
+                "The data must be a file of rows, or the name of a data set. "
+                f"{path.name} is a model: discernel predict MODEL DATA."
+            )
+    return paths
 
 
 def say_where(what: str, path: Path, *, err: bool = False) -> None:

@@ -20,17 +20,17 @@ from discernel.estimators import (
     MultipleKernelDiscriminant,
     MultipleKernelRidge,
 )
-from discernel.exceptions import InvalidInputError
+from discernel.exceptions import InvalidInputError, listed
 from discernel.export import _scorer
 from discernel.export._scorer import InputColumn, Scorer
 from discernel.export.record import Recorded, Recorder
-from discernel.inspection.explained import pipeline_steps
+from discernel.inspection.explained import first_encoder, input_encoder, pipeline_steps
 from discernel.kernels import Kernel
 from discernel.kernels.columns import Table
 from discernel.kernels.terms import Term, formula_of
 from discernel.model import Model
 from discernel.model.parts import score_parts
-from discernel.rows.encoder import TableEncoder
+from discernel.rows.encoder import DateEncoder, TableEncoder
 from discernel.rows.writing import check_writable_path, refuse_same_file, write_file
 
 #: Estimators that can be exported.
@@ -52,15 +52,26 @@ def final_estimator(model: Any) -> tuple[Any, list[Any]]:
     return clf, [step for step in before if step is not None and step != "passthrough"]
 
 
+def without_dates(model: Any, names: Sequence[str] | None) -> tuple[Any, Sequence[str] | None]:
+    """Return a pipeline without a `DateEncoder` as its first step, and the names of its columns.
+
+    An exported model takes the numbers of dates.
+    """
+    first = pipeline_steps(model)[0]
+    if not isinstance(first, DateEncoder):
+        return model, names
+    return model[1:], first.get_feature_names_out(names).tolist()
+
+
 def numpy_scorer(clf: Any, *, names: Sequence[str] | None = None) -> Scorer:
     """Return an object that predicts like a fitted model and needs only NumPy.
 
     Parameters
     ----------
     clf : KernelDiscriminant, MultipleKernelDiscriminant, MultipleKernelRidge or Pipeline
-        Fitted. A pipeline may contain a `StandardScaler` before the estimator. Kernels must be
-        RBF, Laplace, Exponential, Linear, Polynomial or Cosine, or sums, products and powers of
-        these.
+        Fitted. A pipeline may contain a `TableEncoder` and a `StandardScaler` before the
+        estimator. Kernels must be RBF, Laplace, Exponential, Linear, Polynomial or Cosine, or
+        sums, products and powers of these.
     names : sequence of str, optional
         Names of the columns; by default those of training, or ``x0``, ``x1`` and so on for an
         array.
@@ -81,18 +92,37 @@ def numpy_scorer(clf: Any, *, names: Sequence[str] | None = None) -> Scorer:
     >>> scorer.predict([[5.1, 3.5, 1.4, 0.2]]).tolist()
     [0]
     """
+    clf, names = without_dates(clf, names)
     learner, before = final_estimator(clf)
+    _check_steps(before)
     model: Model = learner.model_
-    taken, columns = _columns(model.reader.encoder, input_names([*before, learner][0], names))
+    taken, columns = _columns(input_encoder(clf), input_names([*before, learner][0], names))
     xp = Recorder(len(columns))
     (used,) = xp.given
-    rows = _features(model, used, _scaling(before, columns), xp)
-    scores, head, known = _scores(model, rows, xp), model.head, (taken, columns, _needed(model))
+    rows = _features(model, before, [column.position for column in columns], used, xp)
+    needed = np.arange(0) if first_encoder(clf) else _needed(model)
+    scores, head, known = _scores(model, rows, xp), model.head, (taken, columns, needed)
     if model.classes is None:
         return Scorer(*known, xp.computation(scores), has_columns=head.has_columns)
     slope, bias = head.discriminant.linear
     logs = xp.computation(xp.matmul(scores, slope) + (bias + head.decision.log_priors))
     return Scorer(*known, logs, _labels(model.classes), head.decision.offsets)
+
+
+def encoder_scorer(encoder: TableEncoder, names: Sequence[str] | None = None) -> Scorer:
+    """Return an object like `numpy_scorer`, whose scores are the encoded columns of a table.
+
+    Parameters
+    ----------
+    encoder : TableEncoder
+        Fitted.
+    names : sequence of str, optional
+        Names of the columns, as in `numpy_scorer`.
+    """
+    taken, columns = _columns(encoder, input_names(encoder, names))
+    xp = Recorder(len(columns))
+    (used,) = xp.given
+    return Scorer(taken, columns, np.arange(0), xp.computation(_encoded(encoder, used, xp)))
 
 
 # ---- scores ------------------------------------------------------------------------------------
@@ -193,23 +223,26 @@ def input_names(first: Any, names: Sequence[str] | None = None) -> tuple[str, ..
     return tuple(str(name) for name in names)
 
 
-def _scaling(
-    before: list[Any], columns: Sequence[InputColumn]
-) -> tuple[FloatArray, FloatArray] | None:
-    """Return means and scales of a StandardScaler before the estimator; None without one."""
-    if not before:
-        return None
-    if len(before) > 1 or type(before[0]) is not StandardScaler:
-        listed = ", ".join(type(step).__name__ for step in before)
+def _check_steps(before: Sequence[Any]) -> None:
+    """Raise an error unless the steps before the estimator can be exported to NumPy."""
+    scalers = before[1:] if before and isinstance(before[0], TableEncoder) else before
+    if any(type(step) is not StandardScaler for step in scalers):
         raise InvalidInputError(
-            "Before the estimator, a Pipeline that is exported to NumPy may have one "
-            f"StandardScaler. Got {listed}. Apply these steps yourself, or use to_onnx."
+            "Before the estimator, a Pipeline that is exported to NumPy may have a TableEncoder as "
+            "its first step, and StandardScaler. Got "
+            f"{listed([type(step).__name__ for step in before])}. Apply the other steps yourself, "
+            "or use to_onnx."
         )
-    scaler, n = before[0], before[0].n_features_in_
-    mean = np.zeros(n) if scaler.mean_ is None or not scaler.with_mean else scaler.mean_
-    scale = np.ones(n) if scaler.scale_ is None else scaler.scale_
-    used = [column.position for column in columns]
-    return np.asarray(mean)[used], np.asarray(scale)[used]
+
+
+def _scaled(scaler: StandardScaler, X: Recorded, used: Sequence[int]) -> Recorded:
+    """Return columns standardized; ``used`` are their positions among those of the scaler."""
+    mean = scaler.mean_ if scaler.with_mean and scaler.mean_ is not None else np.zeros(1)
+    scale = np.ones(1) if scaler.scale_ is None else scaler.scale_
+    n = scaler.n_features_in_
+    mean, scale = (np.broadcast_to(each, n)[list(used)] for each in (mean, scale))
+    scaled: Recorded = (X - mean) / scale
+    return scaled
 
 
 def _columns(
@@ -237,25 +270,29 @@ def _columns(
 
 
 def _features(
-    model: Model, X: Recorded, scaling: tuple[FloatArray, FloatArray] | None, xp: Recorder
+    model: Model, before: Sequence[Any], used: Sequence[int], X: Recorded, xp: Recorder
 ) -> Recorded:
-    """Return encoded rows from the columns that are used."""
-    if scaling is not None:
-        X = (X - scaling[0]) / scaling[1]
+    """Return the rows for the kernels from the columns that are used, at positions ``used``."""
+    for step in before:
+        if isinstance(step, TableEncoder):
+            X = _encoded(step, X, xp)
+            used = range(X.width)
+        else:
+            X = _scaled(step, X, used)
     encoder, medians = model.reader.encoder, model.reader.medians
     if encoder is not None:
-        inputs = [each for column in encoder.columns_ for each in column.inputs("").values()]
-        return _encoded(inputs, X, xp)
+        return _encoded(encoder, X, xp)
     return X if medians is None else xp.where(xp.isnan(X), medians, X)
 
 
-def _encoded(inputs: Sequence[Any], X: Recorded, xp: Recorder) -> Recorded:
+def _encoded(encoder: TableEncoder, X: Recorded, xp: Recorder) -> Recorded:
     """Return the features of encoded columns.
 
     In a column of numbers, missing cells are replaced by the median; with ``tells_missing``, an
     indicator column is added. A column of categories becomes one indicator column per value, one
     for other values and one for missing cells.
     """
+    inputs = [each for column in encoder.columns_ for each in column.inputs("").values()]
     numbers = [i for i, each in enumerate(inputs) if each.kind == "number"]
     told = [i for i in numbers if inputs[i].tells_missing]
     parts, keys = [], [(i, 0) for i in numbers] + [(i, 1) for i in told]
@@ -332,11 +369,28 @@ def write_scorer(
         )
     check_writable_path("scorer", code)
     refuse_same_file(scorer=code, file_of_numbers=numbers)
+    _refuse_other_numbers(numbers)
     stored = io.BytesIO()
     np.savez_compressed(stored, **pack(numpy_scorer(clf, names=names)))  # type: ignore[arg-type]
     # Arrays first: an existing Python file can read the new ones.
     write_file(numbers, stored.getvalue())
     return write_file(code, Path(_scorer.__file__).read_bytes()), numbers
+
+
+def _refuse_other_numbers(path: Path) -> None:
+    """Raise an error if a file, whose name the user did not give, is not one of a scorer."""
+    if not path.is_file():
+        return
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            is_scorer = "plan" in stored.files
+    except Exception:  # whatever else the file is
+        is_scorer = False
+    if not is_scorer:
+        raise InvalidInputError(
+            f"The file of numbers beside the scorer would replace {str(path)!r}, which belongs to "
+            "no scorer. Choose another name for the scorer."
+        )
 
 
 def pack(scorer: Scorer) -> dict[str, NDArray[Any]]:

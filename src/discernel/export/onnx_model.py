@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.pipeline import make_pipeline
 
 from discernel.exceptions import (
     InvalidInputError,
@@ -28,7 +30,16 @@ from discernel.export._scorer import (
     cells_of,
     is_missing,
 )
-from discernel.export.formula import EXPORTED, final_estimator, input_names, numpy_scorer
+from discernel.export.formula import (
+    EXPORTED,
+    encoder_scorer,
+    final_estimator,
+    input_names,
+    numpy_scorer,
+    without_dates,
+)
+from discernel.inspection.explained import first_encoder, input_encoder
+from discernel.rows.encoder import TableEncoder
 
 #: Versions of the standard operators and of the machine-learning operators in graphs.
 _VERSION, _ML_VERSION = 13, 2
@@ -57,10 +68,10 @@ def register_onnx() -> None:
     """Register our estimators with skl2onnx, also as the last step of a Pipeline.
 
     After it, ``skl2onnx.to_onnx`` and ``skl2onnx.convert_sklearn`` take `KernelDiscriminant`,
-    `MultipleKernelDiscriminant` and `MultipleKernelRidge`. The graph has the precision of its
-    inputs: with a ``FloatTensorType`` probabilities can be off by some 1e-3, with a
-    ``DoubleTensorType`` by no more than 1e-6. Give ``options={"zipmap": False}`` to classifiers for
-    the latter: dictionaries of probabilities, which skl2onnx makes by default, are of single
+    `MultipleKernelDiscriminant`, `MultipleKernelRidge` and `TableEncoder`. The graph has the
+    precision of its inputs: with a ``FloatTensorType`` probabilities can be off by some 1e-3, with
+    a ``DoubleTensorType`` by no more than 1e-6. Give ``options={"zipmap": False}`` to classifiers
+    for the latter: dictionaries of probabilities, which skl2onnx makes by default, are of single
     precision only. `to_onnx` does all of this.
     """
     skl2onnx = _skl2onnx()
@@ -72,6 +83,9 @@ def register_onnx() -> None:
             _convert,
             options=_OPTIONS if issubclass(cls, ClassifierMixin) else None,
         )
+    skl2onnx.update_registered_converter(
+        TableEncoder, "DiscernelTableEncoder", _set_encoded_type, _convert_encoder
+    )
 
 
 def to_onnx(
@@ -87,9 +101,9 @@ def to_onnx(
     Parameters
     ----------
     clf : KernelDiscriminant, MultipleKernelDiscriminant, MultipleKernelRidge or Pipeline
-        Fitted. A pipeline may contain steps that skl2onnx converts, such as `StandardScaler`,
-        before the estimator. Kernels must be RBF, Laplace, Exponential, Linear, Polynomial or
-        Cosine, or sums, products and powers of these.
+        Fitted. A pipeline may contain a `TableEncoder` and steps that skl2onnx converts, such as
+        `StandardScaler`, before the estimator. Kernels must be RBF, Laplace, Exponential, Linear,
+        Polynomial or Cosine, or sums, products and powers of these.
     X : array-like or dataframe of shape (n_rows, n_features), optional
         Rows on which to check that onnxruntime predicts the same probabilities or numbers as the
         model.
@@ -132,22 +146,27 @@ def to_onnx(
     """
     if dtype not in _TOLERANCES:
         raise unknown_choice("dtype", dtype, list(_TOLERANCES))
+    given, (clf, names) = clf, without_dates(clf, names)
     found, before = final_estimator(clf)
-    # Raises an error for unsupported models first. Tables are input of the estimator itself.
-    formula = numpy_scorer(found, names=None if before else names)
-    columns = input_names(before[0], names) if before else formula.names
+    # Raises an error for unsupported models first.
+    formula, encoder = numpy_scorer(found, names=None if before else names), first_encoder(clf)
+    if encoder is not None:
+        taken = encoder_scorer(encoder, names)
+        formula = replace(formula, names=taken.names, columns=taken.columns)
+    one = bool(before) and encoder is None
+    columns = input_names(before[0], names) if one else formula.names
     skl2onnx = _skl2onnx()
     register_onnx()
     model = skl2onnx.convert_sklearn(
-        clf,
+        make_pipeline(*before, found) if before else found,  # skl2onnx has no "passthrough"
         "discernel",
-        _input_types(formula, len(columns), dtype, one=bool(before)),
+        _input_types(formula, len(columns), dtype, one=one),
         target_opset=_OPSETS if target_opset is None else target_opset,
         options={id(found): {"zipmap": False}} if formula.classes is not None else None,
     )
     _describe(model, formula, columns)
     if X is not None:
-        _check(model, clf, formula, X, dtype)
+        _check(model, clf, formula, X if clf is given else given[0].transform(X), dtype)
     return model
 
 
@@ -228,7 +247,7 @@ def _check(model: Any, clf: Any, formula: Scorer, X: Any, dtype: str) -> None:
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), providers=["CPUExecutionProvider"]
     )
-    rows, encoder = X, final_estimator(clf)[0].encoder_
+    rows, encoder = X, input_encoder(clf)
     if encoder is not None and encoder.dates:
         rows = encoder.split_dates(X)
     *_, predicted = session.run(None, feeds(model, formula, rows))
@@ -284,6 +303,15 @@ def _check_labels(classes: NDArray[Any]) -> NDArray[Any]:
     return labels
 
 
+def _set_encoded_type(operator: Any) -> None:
+    """Set the type of the encoded columns of a table: numbers, as precise as the inputs."""
+    from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
+
+    n_rows = operator.inputs[0].get_first_dimension()
+    number = DoubleTensorType if _is_double(operator.inputs) else FloatTensorType
+    operator.outputs[0].type = number([n_rows, len(operator.raw_operator.source)])
+
+
 def _is_double(inputs: Sequence[Any]) -> bool:
     """Whether to use double precision: as the numeric inputs, or if all inputs are text."""
     from skl2onnx.common.data_types import DoubleTensorType, StringTensorType
@@ -295,8 +323,7 @@ def _is_double(inputs: Sequence[Any]) -> bool:
 def _convert(scope: Any, operator: Any, container: Any) -> None:
     """Add the graph of a model; the interface of a skl2onnx converter."""
     formula = numpy_scorer(operator.raw_operator)
-    graph = _Graph(scope, container, np.float64 if _is_double(operator.inputs) else np.float32)
-    scores = _compute(graph, formula.scores, _rows(graph, operator.inputs, formula))
+    graph, scores = _computed(scope, operator, container, formula)
     if formula.classes is None:
         graph.node("Identity", scores, out=operator.outputs[0].full_name)
         return
@@ -304,6 +331,18 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     best, labels = graph.node("ArgMax", moved, axis=1, keepdims=0), _check_labels(formula.classes)
     graph.node("Gather", labels, best, axis=0, out=operator.outputs[0].full_name)
     graph.node("Softmax", scores, axis=1, out=operator.outputs[1].full_name)
+
+
+def _convert_encoder(scope: Any, operator: Any, container: Any) -> None:
+    """Add the graph of a table encoder; the interface of a skl2onnx converter."""
+    graph, encoded = _computed(scope, operator, container, encoder_scorer(operator.raw_operator))
+    graph.node("Identity", encoded, out=operator.outputs[0].full_name)
+
+
+def _computed(scope: Any, operator: Any, container: Any, formula: Scorer) -> tuple[_Graph, str]:
+    """Add the scores of rows, and return the graph and their name."""
+    graph = _Graph(scope, container, np.float64 if _is_double(operator.inputs) else np.float32)
+    return graph, _compute(graph, formula.scores, _rows(graph, operator.inputs, formula))
 
 
 class _Graph:

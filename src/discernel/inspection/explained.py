@@ -20,6 +20,7 @@ from discernel.exceptions import InvalidInputError
 from discernel.kernels.columns import column_cells, column_indices
 from discernel.model import Model
 from discernel.model.parts import ScorePart, score_parts
+from discernel.rows.encoder import TableEncoder
 
 # ---- the estimator -----------------------------------------------------------------------------
 
@@ -27,6 +28,17 @@ from discernel.model.parts import ScorePart, score_parts
 def pipeline_steps(estimator: Any) -> list[Any]:
     """Return the steps of a pipeline, or a list with any other estimator."""
     return [step for _, step in estimator.steps] if isinstance(estimator, Pipeline) else [estimator]
+
+
+def first_encoder(estimator: Any) -> TableEncoder | None:
+    """Return the first step of a pipeline if it is a `TableEncoder`; otherwise None."""
+    first = next(step for step in pipeline_steps(estimator) if step not in (None, "passthrough"))
+    return first if isinstance(first, TableEncoder) else None
+
+
+def input_encoder(estimator: Any) -> TableEncoder | None:
+    """Return the encoder of the table: the first step of a pipeline, or part of the estimator."""
+    return first_encoder(estimator) or pipeline_steps(estimator)[-1].model_.reader.encoder
 
 
 class Explained(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from discernel.default.menu import MENU
-from discernel.exceptions import InvalidInputError
+from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.inspection.explained import Explained
 from discernel.inspection.source_weights import kernel_sources, sum_by
 from discernel.inspection.sources import source_importances
@@ -116,11 +116,13 @@ def _majority(counts: Mapping[str, int]) -> dict[str, Any]:
 def _importances(
     explained: Explained, columns: Sequence[str] | None
 ) -> tuple[ImportanceFacts, ...]:
-    """Return column importances, largest first; empty if rows have no columns."""
-    found = explained.model.facts.importances
-    if found is None:
+    """Return column importances, largest first; empty if there are none."""
+    both = None
+    with suppress(NumericalError):  # they cannot be computed
+        both = getattr(explained.model.facts.importances, "found", None)
+    if both is None:
         return ()
-    both, given = np.stack(found.found), [] if columns is None else list(columns)
+    both, given = np.stack(both), [] if columns is None else list(columns)
     if len(given) != both.shape[1]:
         given = explained.column_names
     parts, (names, (shares, errors)) = Counter(given), sum_by(given, both)
@@ -137,7 +139,8 @@ def _sources(estimator: Any, model: Model) -> tuple[SourceFacts, ...]:
     if len(names) < 2:
         return ()
     found = [SourceFacts(*pair) for pair in zip(names, weights.tolist(), strict=True)]
-    with suppress(InvalidInputError):  # the model keeps no training rows
+    # The model keeps no training rows, or fits without some rows have no factors.
+    with suppress(InvalidInputError, NumericalError):
         worth = source_importances(estimator)
         numbers = zip(worth.shares.tolist(), worth.spread.tolist(), strict=True)
         known = dict(zip(worth.names, numbers, strict=True))

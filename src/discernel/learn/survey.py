@@ -365,6 +365,6 @@ def _is_bad(numbers: FloatArray) -> NDArray[np.bool_]:
 
 def _bad_cell(what: str, where: str, column: str, advice: str) -> InvalidInputError:
     return InvalidInputError(
-        f"Numbers must be finite, at most {LARGEST:g} in size. Got {what} in {where}, column "
-        f"{column!r}. Correct the cell, or leave the row out. {advice}".rstrip()
+        f"Numbers must be finite, at most {LARGEST:g} in size. Got {what} in column {column!r}, "
+        f"{where}. Correct the cell, or leave the row out. {advice}".rstrip()
     )

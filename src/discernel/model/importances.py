@@ -32,6 +32,7 @@ from discernel.arrays.groups import Groups
 from discernel.arrays.sample_weights import row_weights
 from discernel.bank import CombinedFeatures, CombinedKernel, TargetKernels
 from discernel.bank.system import centered_system
+from discernel.exceptions import NumericalError
 from discernel.kernels import Kernel
 from discernel.kernels.columns import Table
 from discernel.kernels.weighted import WeightedKernels, slices
@@ -75,15 +76,31 @@ class Importances:
 
     @property
     def found(self) -> tuple[FloatArray, FloatArray]:
-        """Shares that sum to 1, and their standard errors, each of shape (n_features,)."""
+        """Shares that sum to 1, and their standard errors, each of shape (n_features,).
+
+        A `NumericalError` if they cannot be computed: a function fails as a kernel of exchanged
+        rows, or λ is too small for the factors of fits that leave rows out.
+        """
         known = self._known
         if callable(known):
+            try:
+                known = known()
+            except Exception as error:  # functions may raise any
+                raise NumericalError(
+                    "The importances of the columns cannot be computed; predictions do not need "
+                    f"them. {type(error).__name__}: {error}"
+                ) from error
             # In its place, because the left-out fits of 7,000 rows take 28 MB.
-            known = self._known = known()
+            self._known = known
+        if isinstance(known, str):
+            raise NumericalError(known)
         return cast(tuple[FloatArray, FloatArray], known)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"found": self.found}
+        try:
+            return {"found": self.found}
+        except NumericalError as error:
+            return {"found": str(error)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._known = state["found"]

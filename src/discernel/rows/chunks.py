@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -25,7 +26,7 @@ _INFINITE = (float("inf"), float("-inf"))
 
 @dataclass(frozen=True)
 class Place:
-    """The origin of a chunk: a file, partition or array, and the position of its first row.
+    """The origin of rows: a file, partition or array, and the position of the first row.
 
     Attributes
     ----------
@@ -34,16 +35,29 @@ class Place:
     part : int
         The number of the file or partition, from 0.
     first : int
-        The position of the chunk's first row in the file, partition or array, from 0.
+        The position of the first row in the file, partition or array, from 0.
+    start : int
+        The number of the row at position 0, for error messages: 1 in files, as in predictions; 0
+        elsewhere, as in Python.
+    rows : ndarray of int, or None
+        The positions of the rows after the first, if some are left out; None if none are.
     """
 
     name: str
     part: int = 0
     first: int = 0
+    start: int = 0
+    rows: NDArray[np.intp] | None = field(default=None, compare=False)
+
+    @classmethod
+    def of_file(cls, name: str | Path, part: int = 0, first: int = 0) -> Place:
+        """Return the place of rows of a file."""
+        return cls(str(name), part, first, start=1)
 
     def of_row(self, row: int) -> str:
-        """Return "row N of NAME" for a row of the chunk, for error messages."""
-        return f"row {self.first + row} of {self.name}"
+        """Return "row N of NAME, counted from 1" for one of the rows, for error messages."""
+        position = self.first + (row if self.rows is None else int(self.rows[row]))
+        return f"row {self.start + position} of {self.name}, counted from {self.start}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,9 +197,7 @@ def errors_with_origin(place: Place) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        raise InvalidInputError(
-            f"{error} These are rows of {place.name}, from row {place.first} on."
-        ) from error
+        raise InvalidInputError(f"{error} Row 0 here is {place.of_row(0)}.") from error
 
 
 # ---- rows of arrays, sparse matrices and dataframes --------------------------------------------

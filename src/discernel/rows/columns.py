@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.exceptions import InvalidInputError, listed
-from discernel.rows.cells import Column, read_column
+from discernel.rows.cells import LARGEST, Column, out_of_range, read_column
+from discernel.rows.chunks import Place
 from discernel.rows.dates import FORMATS, matching_formats, odd_date, read_times
 from discernel.rows.encoder import (
     LeftOut,
@@ -80,20 +81,20 @@ class TableSchema:
         """The columns of dates."""
         return tuple(name for name, kind in self.kinds.items() if kind in FORMATS)
 
-    def convert(self, table: Any, where: str) -> Any:
+    def convert(self, table: Any, place: Place) -> Any:
         """Return the used columns of a table, converted to numbers, dates and categories.
 
         Parameters
         ----------
         table : DataFrame
             The rows, with the used columns in any order; other columns are ignored.
-        where : str
-            The name of the table, for error messages.
+        place : Place
+            The origin of the rows, for error messages.
         """
         absent = [column for column in self.kinds if column not in table.columns]
         if absent:
             raise InvalidInputError(
-                f"{where} must have the columns that the model was fitted to. Missing: "
+                f"{place.name} must have the columns that the model was fitted to. Missing: "
                 f"{listed(absent)}."
             )
         pd = import_pandas()
@@ -101,18 +102,18 @@ class TableSchema:
             plain = table[list(self.kinds)]
             if all(map(pd.api.types.is_numeric_dtype, plain.dtypes)):
                 # All at once, because there may be thousands of columns.
-                _refuse_infinite(plain, where)
+                _refuse_large(plain, place)
                 return plain.reset_index(drop=True)
         return pd.DataFrame(
-            {name: _as_kind(table[name], kind, where) for name, kind in self.kinds.items()}
+            {name: _as_kind(table[name], kind, place) for name, kind in self.kinds.items()}
         )
 
 
-def _as_kind(values: Any, kind: str, where: str) -> Any:
+def _as_kind(values: Any, kind: str, place: Place) -> Any:
     """Convert the cells of a column to a kind, or raise an error that names the cell."""
     pd = import_pandas()
     if kind in FORMATS:
-        return read_times(read_column(values.to_frame(), 0, values.name), kind, where)
+        return read_times(read_column(values.to_frame(), 0, values.name), kind, place)
     if kind == "code":
         return pd.Categorical(canonical_text(values))
     if kind == "category":
@@ -120,9 +121,9 @@ def _as_kind(values: Any, kind: str, where: str) -> Any:
     if kind == "numeric":
         values = pd.to_numeric(values, errors="coerce").astype(float)
     if not pd.api.types.is_numeric_dtype(values):
-        _refuse_text(values, where)
+        _refuse_text(values, place)
         values = pd.to_numeric(values)  # numbers as objects, or only missing cells
-    _refuse_infinite(values.to_frame(), where)
+    _refuse_large(values.to_frame(), place)
     return values.to_numpy()
 
 
@@ -168,26 +169,28 @@ def canonical_text(values: Any, *, numbers_only: bool = False) -> NDArray[Any]:
     return np.asarray(spelling[places])  # pandas gives missing cells the code -1, the last entry
 
 
-def _refuse_text(values: Any, where: str) -> None:
+def _refuse_text(values: Any, place: Place) -> None:
     """Raise an error if a column of numbers holds text."""
     numbers = import_pandas().to_numeric(values, errors="coerce")
     odd = (numbers.isna() & values.notna()).to_numpy()
     if odd.any():
         row = int(odd.argmax())
         raise InvalidInputError(
-            f"{where}: column {values.name!r} must hold numbers. Got {str(values.iloc[row])!r} in "
-            f"row {row + 1}. Correct the cell, or leave it empty."
+            f"The column {values.name!r} must hold numbers. Got {str(values.iloc[row])!r} in "
+            f"{place.of_row(row)}. Correct the cell, or leave it empty."
         )
 
 
-def _refuse_infinite(table: Any, where: str) -> None:
-    """Raise an error that names the first infinite number of a table."""
-    infinite = np.isinf(table.to_numpy(dtype=np.float64, na_value=np.nan))
-    if infinite.any():
-        row, column = np.argwhere(infinite)[0]
+def _refuse_large(table: Any, place: Place) -> None:
+    """Raise an error that names the first number of a table that is infinite or too large."""
+    numbers = table.to_numpy(dtype=np.float64, na_value=np.nan)
+    large = out_of_range(numbers)
+    if large.any():
+        row, column = np.argwhere(large)[0]
         raise InvalidInputError(
-            f"{where}: numbers must be finite or missing. Column {table.columns[column]!r} is "
-            f"infinite in row {row + 1}. Correct the cell, or leave it empty."
+            f"Numbers must be missing, or lie between -{LARGEST:g} and {LARGEST:g}. The column "
+            f"{table.columns[column]!r} has {numbers[row, column]} in {place.of_row(row)}. Correct "
+            "the cell, or leave it empty."
         )
 
 
@@ -195,7 +198,7 @@ def _refuse_infinite(table: Any, where: str) -> None:
 
 
 def detect_columns(
-    table: Any, categorical: Sequence[str], numeric: Sequence[str], where: str
+    table: Any, categorical: Sequence[str], numeric: Sequence[str], place: Place
 ) -> tuple[Any, TableSchema, dict[str, str], list[str], tuple[str, ...]]:
     """Detect the kinds of the columns of a table, and leave out columns without information.
 
@@ -207,8 +210,8 @@ def detect_columns(
         All columns except the target.
     categorical, numeric : sequence of str
         Columns that the user declared as categories or as numbers.
-    where : str
-        The name of the table, for error messages.
+    place : Place
+        The origin of the rows, for error messages.
 
     Returns
     -------
@@ -225,17 +228,17 @@ def detect_columns(
     """
     if not table.shape[1]:
         raise InvalidInputError(
-            f"{where} must have at least one column besides the target. No column is left."
+            f"{place.name} must have at least one column besides the target. No column is left."
         )
     # Floats that vary need no detection, which takes time for thousands of columns.
     floats = table.select_dtypes("float").drop(columns=[*categorical, *numeric], errors="ignore")
     unclear = table.drop(columns=floats.columns[floats.min() < floats.max()])
     columns = [read_column(unclear, i, name) for i, name in enumerate(unclear.columns)]
     kinds = dict.fromkeys(table.columns, "number")
-    kinds |= {each.name: _kind(each, categorical, numeric, where) for each in columns}
+    kinds |= {each.name: _kind(each, categorical, numeric, place) for each in columns}
     others = [name for name, kind in kinds.items() if kind == "other"]
     usable = {name: kind for name, kind in kinds.items() if kind != "other"}
-    features = TableSchema(usable).convert(table, where)
+    features = TableSchema(usable).convert(table, place)
     asked = [name for name in usable if name in unclear.columns]
     encoded, refused = learn_columns(features[asked])
     left_out = [*(LeftOut(name, "neither numbers nor text") for name in others), *refused]
@@ -260,12 +263,12 @@ def detect_columns(
     return features, schema, uses, notes, tuple(each.name for each in left_out if each.identifies)
 
 
-def _kind(column: Column, categorical: Sequence[str], numeric: Sequence[str], where: str) -> str:
+def _kind(column: Column, categorical: Sequence[str], numeric: Sequence[str], place: Place) -> str:
     """Return the kind of a column, as in `TableSchema`, or "other"."""
     if column.name in categorical and column.name in numeric:
         raise InvalidInputError(
-            f"{where}: column {column.name!r} must be categorical or numeric, not both. Remove it "
-            "from one of them."
+            f"{place.name}: column {column.name!r} must be categorical or numeric, not both. "
+            "Remove it from one of them."
         )
     if column.name in categorical:
         return "code"
@@ -275,11 +278,11 @@ def _kind(column: Column, categorical: Sequence[str], numeric: Sequence[str], wh
     if kind == "category":
         if column.declared:
             return "code"
-        _refuse_mixed(column, where)
+        _refuse_mixed(column, place)
     return kind
 
 
-def _refuse_mixed(column: Column, where: str) -> None:
+def _refuse_mixed(column: Column, place: Place) -> None:
     """Raise an error if most, but not all, texts of a column are numbers or dates."""
     texts = {text.strip() for text in column.texts}
     word = odd_date(column.texts)
@@ -290,11 +293,11 @@ def _refuse_mixed(column: Column, where: str) -> None:
     else:
         odd, most = {word.strip()}, "dates"
     known = np.flatnonzero(~column.missing)
-    row, name = next(i for i in known if column.cells[i].strip() in odd), [column.name]
+    row, name = next(int(i) for i in known if column.cells[i].strip() in odd), [column.name]
     raise InvalidInputError(
-        f"{where}: column {column.name!r} must hold {most} or categories, not both. Most values "
-        f"are {most}; row {row + 1} has {column.cells[row]!r}. Correct the cell, treat text as "
-        f"missing ({flags('numeric', name)}), treat all values as categories "
+        f"The column {column.name!r} must hold {most} or categories, not both. Most values are "
+        f"{most}. Got {column.cells[row]!r} in {place.of_row(row)}. Correct the cell, treat text "
+        f"as missing ({flags('numeric', name)}), treat all values as categories "
         f"({flags('categorical', name)}), or leave the column out ({flags('drop', name)})."
     )
 

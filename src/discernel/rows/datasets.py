@@ -35,6 +35,7 @@ from discernel.exceptions import (
     unknown_choice,
 )
 from discernel.rows.catalog import CATALOG, PRIVATE, CatalogEntry, names
+from discernel.rows.chunks import Place
 from discernel.rows.columns import TableSchema
 from discernel.rows.formats import import_pandas, numbered_columns, view_slices
 from discernel.rows.generators import make_monks
@@ -254,14 +255,15 @@ def _read_file(path: Path, entry: CatalogEntry) -> Arrays:
             f"{path.name} must have the columns {columns[0]} to {columns[-1]} and target. Missing: "
             f"{listed(absent)}."
         )
-    X = TableSchema(dict.fromkeys(columns, "number")).convert(table, path.name)
+    place = Place.of_file(path.name)
+    X = TableSchema(dict.fromkeys(columns, "number")).convert(table, place)
     y = table["target"]
     if entry.stores_numbers:
-        y = TableSchema({"target": "number"}).convert(table, path.name)["target"]
+        y = TableSchema({"target": "number"}).convert(table, place)["target"]
     elif y.isna().any():
         raise InvalidInputError(
-            f"{path.name}: every row must have a class. Column 'target' is empty in row "
-            f"{int(y.isna().argmax()) + 1}."
+            "Every row must have a class. The column 'target' is empty in "
+            f"{place.of_row(int(y.isna().argmax()))}."
         )
     return X.to_numpy(dtype=np.float64), _as_labels(y.tolist(), numbers=entry.stores_numbers)
 

@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 from discernel.arrays import FloatArray
 from discernel.exceptions import InvalidInputError
 from discernel.rows.cells import Column
+from discernel.rows.chunks import Place
 
 #: The numbers that a model uses in place of a date: days since 1970 and periodic parts.
 PARTS = ("days", "year", "month", "weekday", "hour")
 #: The name of the ISO 8601 format: the last day of January 2024 in this format.
 ISO = "2024-01-31"
 
+_IN_MEMORY = Place("X")
 _TIME = (
     r"(?:[ T](?P<hour>\d{1,2})(?P<rest>:\d{2}(?::\d{2}(?:[.,]\d+)?)?) ?"
     r"(?P<zone>Z|[+-]\d{2}:?\d{2})?)?"
@@ -119,7 +121,7 @@ def as_times(cells: NDArray[Any], format: str) -> NDArray[np.datetime64]:
     return np.array(found, dtype="datetime64[us]")
 
 
-def read_times(column: Column, format: str, file: str | None = None) -> NDArray[np.datetime64]:
+def read_times(column: Column, format: str, place: Place = _IN_MEMORY) -> NDArray[np.datetime64]:
     """Return the cells of a column as times, or raise an error if one is not a date.
 
     Parameters
@@ -128,19 +130,17 @@ def read_times(column: Column, format: str, file: str | None = None) -> NDArray[
         The dates.
     format : str
         The format of texts, one of `FORMATS`.
-    file : str, optional
-        The name of the file of the column. The error message counts rows of files from 1, and rows
-        of other tables from 0.
+    place : Place
+        The origin of the rows, for the error message.
     """
     times = as_times(column.cells, format)
     odd = np.flatnonzero(np.isnat(times) & ~column.missing)
     if not len(odd):
         return times
-    start, row = ("The", odd[0]) if file is None else (f"{file}: the", odd[0] + 1)
     raise InvalidInputError(
-        f"{start} column {column.name!r} must hold dates in the format of the training rows, such "
-        f"as {format}. Got {str(column.cells[odd[0]])!r} in row {row}. Correct the cell, leave it "
-        "empty, or drop the column."
+        f"The column {column.name!r} must hold dates in the format of the training rows, such as "
+        f"{format}. Got {str(column.cells[odd[0]])!r} in {place.of_row(odd[0])}. Correct the cell, "
+        "leave it empty, or drop the column."
     )
 
 

@@ -89,7 +89,7 @@ class DelimitedFile:
             self.names = tuple(
                 _names(rows[0]) if has_header else _given_names(path, len(rows[0]), known)
             )
-            refuse_duplicates(self.names, path)
+            refuse_duplicates(self.names, path.name)
         self._lines_of_header = lines_of_header if has_header else 0
         body = rows[has_header:]
         self._has_rows = len(body) > 0

@@ -37,7 +37,7 @@ from discernel.rows.dates import (
     odd_date,
     read_times,
 )
-from discernel.rows.formats import view_slices
+from discernel.rows.formats import import_pandas, view_slices
 
 #: The minimum number of rows for a category, or the indicator of missing cells, to be encoded.
 _MIN_ROWS = 2
@@ -519,6 +519,93 @@ def _frequent(counts: Counter[str]) -> list[str]:
     """Return the most frequent values; ties are broken by alphabetical order."""
     ranked = sorted(counts, key=lambda value: (-counts[value], value))
     return [value for value in ranked[:_MAX_CATEGORIES] if counts[value] >= _MIN_ROWS]
+
+
+# ---- dates of sources --------------------------------------------------------------------------
+
+
+class DateEncoder(TransformerMixin, BaseEstimator):
+    """Replace the dates of a dataframe by the numbers of `TableEncoder`, and keep other columns.
+
+    Missing dates are missing numbers.
+
+    Attributes
+    ----------
+    columns_ : tuple of EncodedDates
+        The encodings of the columns of date types. A constant one has its days.
+    feature_names_in_ : ndarray of str
+        The names of the columns.
+    """
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the columns of dates, and the parts of the dates that vary.
+
+        Parameters
+        ----------
+        X : DataFrame
+            The training rows.
+        y : object
+            Ignored.
+        """
+        validate_data(self, X, skip_check_array=True)
+        found = []
+        for position, name in enumerate(column_names(X)):
+            column = read_column(X, position, name)
+            if column.kinds == {"date"}:
+                found.append(_learn_dates(column, position, ISO, keep_constant=True))
+        self.columns_ = tuple(each for each in found if isinstance(each, EncodedDates))
+        return self
+
+    @property
+    def parts(self) -> dict[str, list[str]]:
+        """The names of the numbers in place of each column; its own name if it has no dates."""
+        names = list(self.feature_names_in_)
+        dates = {each.position: each for each in self.columns_}
+        return {
+            name: list(dates[place].inputs(name)) if place in dates else [name]
+            for place, name in enumerate(names)
+        }
+
+    @property
+    def source(self) -> NDArray[np.intp]:
+        """The position in the table of the column that each returned column comes from."""
+        counts = [len(parts) for parts in self.parts.values()]
+        return np.repeat(np.arange(len(counts)), counts)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes for users on the encoding of columns."""
+        names = self.feature_names_in_
+        return tuple(note for each in self.columns_ for note in each.notes(names[each.position]))
+
+    def transform(self, X: Any) -> Any:
+        """Return rows with numbers in place of dates.
+
+        Parameters
+        ----------
+        X : DataFrame
+            Rows with the columns of the training rows.
+        """
+        check_is_fitted(self, "columns_")
+        validate_data(self, X, skip_check_array=True, reset=False)
+        names = column_names(X)
+        parts: list[Any] = [X.drop(columns=[names[each.position] for each in self.columns_])]
+        for each in self.columns_:
+            cells = each.input_cells(read_column(X, each.position, names[each.position]))
+            parts.append(import_pandas().DataFrame(cells, index=X.index))
+        return import_pandas().concat(parts, axis=1)[self.get_feature_names_out()]
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the names of the returned columns, such as ``age`` and ``when (days)``.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            The names of the columns of the training rows.
+        """
+        check_is_fitted(self, "columns_")
+        _check_feature_names_in(self, input_features)
+        return np.array([name for names in self.parts.values() for name in names], dtype=object)
 
 
 # ---- the encoder -------------------------------------------------------------------------------

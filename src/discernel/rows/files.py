@@ -109,7 +109,7 @@ class FileSource(Source):
             self._check_unchanged(file.path)
             for table in file.parts(self._types, self.chunk_rows):
                 if table.num_rows:
-                    place = Place(str(file.path), part, first)
+                    place = Place.of_file(file.path, part, first)
                     yield self._layout.chunk(table.to_pandas(), self._layout.labels, place)
                 first += table.num_rows
             self._check_unchanged(file.path)

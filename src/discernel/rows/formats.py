@@ -180,15 +180,15 @@ def numbered_columns(sizes: Mapping[str, int]) -> tuple[str, ...]:
     return names
 
 
-def refuse_duplicates(names: Sequence[str], path: Path) -> None:
-    """Raise an error if two columns of a file have the same name."""
+def refuse_duplicates(names: Sequence[str], where: str) -> None:
+    """Raise an error if two columns of a table have the same name."""
     if len(set(names)) == len(names):
         return
     first: dict[str, int] = {}
     for position, name in enumerate(names, start=1):
         if name in first:
             raise InvalidInputError(
-                f"{path.name}: column names must be unique. Columns {first[name]} and {position} "
+                f"{where}: column names must be unique. Columns {first[name]} and {position} "
                 f"are both called {name!r}. Rename one."
             )
         first[name] = position

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.exceptions import InvalidInputError, did_you_mean, listed
+from discernel.rows.chunks import Place
 from discernel.rows.columns import (
     NUMBER,
     TableSchema,
@@ -183,12 +184,12 @@ def _open(
     if not len(table):
         raise InvalidInputError(f"{path.name} must have rows below the header. Got none.")
     target = find_target(list(table.columns), target, path.name)
-    check_names(table, (*drop, *categorical, *numeric, *named), target, path.name)
-    table, y, notes = rows_with_labels(table, target, path.name, task)
+    check_names(list(table.columns), (*drop, *categorical, *numeric, *named), target, path.name)
+    place, table, y, notes = rows_with_labels(table, target, Place.of_file(path.name), task)
     became = dict.fromkeys(drop, "left out: dropped") | {target: target_use(y)}
     became |= dict.fromkeys(named, "the groups")
     features, schema, uses, found, identifiers = detect_columns(
-        table.drop(columns=list(became)), categorical, numeric, path.name
+        table.drop(columns=list(became)), categorical, numeric, place
     )
     became |= uses
     kept = schema.columns
@@ -271,13 +272,13 @@ def _suggest(name: str, columns: Sequence[str]) -> str:
     return did_you_mean(name, columns) or f" The columns are {listed(columns, 8)}."
 
 
-def check_names(table: Any, names: Iterable[str], target: str, where: str) -> None:
+def check_names(columns: Sequence[str], names: Iterable[str], target: str, where: str) -> None:
     """Raise an error if a column that the user named does not exist, or is the target.
 
     Parameters
     ----------
-    table : DataFrame
-        The table.
+    columns : sequence of str
+        The columns of the table.
     names : iterable of str
         The named columns.
     target : str
@@ -286,11 +287,11 @@ def check_names(table: Any, names: Iterable[str], target: str, where: str) -> No
         The name of the file, for the error message.
     """
     for name in names:
-        if name not in table.columns:
+        if name not in columns:
             raise InvalidInputError(
                 "The columns of drop, categorical, numeric and groups must be in "
                 f"{where}. Got {name!r}."
-                f"{_suggest(name, list(table.columns))}"
+                f"{_suggest(name, columns)}"
             )
         if name == target:
             raise InvalidInputError(
@@ -300,9 +301,9 @@ def check_names(table: Any, names: Iterable[str], target: str, where: str) -> No
 
 
 def rows_with_labels(
-    table: Any, target: str, where: str, task: Task = "auto"
-) -> tuple[Any, NDArray[Any], list[str]]:
-    """Return the rows with labels, the labels as integers or text or floats, and notes for users.
+    table: Any, target: str, place: Place, task: Task = "auto"
+) -> tuple[Place, Any, NDArray[Any], list[str]]:
+    """Return the rows with labels: place, table, labels as integers, text or floats, and notes.
 
     Parameters
     ----------
@@ -310,13 +311,16 @@ def rows_with_labels(
         All rows.
     target : str
         The column with the labels, or with the numbers to predict.
-    where : str
-        The name of the table, for error messages.
+    place : Place
+        The origin of the rows, for error messages.
     task : {"auto", "classes", "numbers"}
         What the column holds. ``"auto"`` decides by `find_task`. Numbers are floats.
     """
-    absent, notes = table[target].isna(), []
-    rows = table[~absent].reset_index(drop=True) if absent.any() else table
+    absent, notes, where = table[target].isna(), [], place.name
+    rows = table
+    if absent.any():
+        place = replace(place, rows=np.flatnonzero(~absent))
+        rows = table[~absent].reset_index(drop=True)
     if not len(rows):
         raise InvalidInputError(
             f"The target must hold classes or numbers. Column {target!r} of {where} has no values. "
@@ -334,7 +338,7 @@ def rows_with_labels(
         few = task == "auto" and len(set(texts)) <= _most_classes(len(texts))
         advice = " --task classes predicts classes." if few else ""
         how = f"{len(set(texts)):,} distinct {describe_target(y)}"
-        return rows, y, [*notes, f"predicts numbers: {target!r} holds {how}.{advice}"]
+        return place, rows, y, [*notes, f"predicts numbers: {target!r} holds {how}.{advice}"]
     y = _classes(texts, target, where)
     y = y if y.dtype.kind == "i" else cells.astype(str)  # labels of decimal numbers as given
     classes = np.unique(y)
@@ -346,7 +350,7 @@ def rows_with_labels(
     if task == "auto" and y.dtype.kind == "i" and len(classes) > 2:
         how = f"{len(classes)} distinct integers. --task numbers predicts numbers."
         notes.append(f"predicts classes: {target!r} holds {how}")
-    return rows, y, notes
+    return place, rows, y, notes
 
 
 def find_task(values: NDArray[Any]) -> Literal["classes", "numbers"]:

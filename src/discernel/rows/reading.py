@@ -95,7 +95,7 @@ def _reading(path: Path) -> Iterator[None]:
 
 def _columns(path: Path, schema: Any) -> dict[str, Any]:
     """Return the types of the columns, without stored indices of pandas DataFrames."""
-    refuse_duplicates(schema.names, path)
+    refuse_duplicates(schema.names, path.name)
     stored = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
     index = {name for name in stored.get("index_columns", []) if isinstance(name, str)}
     return {column.name: column.type for column in schema if column.name not in index}
@@ -208,7 +208,7 @@ def _read_npz(path: Path) -> ReadTable:
     _check_arrays(path, arrays, views)
     sizes = {view: array.shape[1] for view, array in views.items()}
     columns = numbered_columns(sizes)
-    refuse_duplicates([*columns, *(name for name in arrays if name not in views)], path)
+    refuse_duplicates([*columns, *(name for name in arrays if name not in views)], path.name)
     table = pd.DataFrame(np.hstack(list(views.values())), columns=list(columns))
     for name, array in arrays.items():
         if name not in views:

@@ -13,6 +13,7 @@ from discernel.arrays import convert_rows, is_dask, is_frame, is_sparse, memory_
 from discernel.exceptions import InvalidInputError, check_count, listed
 from discernel.progress.deadline import is_late
 from discernel.rows.chunks import Chunk, Place, Reduction, Report, State
+from discernel.rows.formats import refuse_duplicates
 
 Result = TypeVar("Result")
 
@@ -292,8 +293,14 @@ class Layout:
         cls, names: Sequence[Any], given: Sequence[Any], drop: Sequence[str], where: str
     ) -> Layout:
         """Return the layout of dataframes with these columns; other parameters as for `of`."""
+        refuse_duplicates([str(name) for name in names], where)
         layout = cls([], 0, _named(given), tuple(drop))
         columns = [str(name) for name in layout._features(names, where)]
+        if not columns:
+            raise InvalidInputError(
+                f"{where} must have at least one column besides labels, weights and groups. No "
+                "column is left."
+            )
         return replace(layout, columns=columns, n_columns=len(columns))
 
     @property

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
@@ -56,7 +56,7 @@ class SourceChoice:
         The name of the source.
     columns : tuple of str
         Names or patterns of columns.
-    kernels : tuple of callable
+    kernels : tuple of partial
         Functions that make the kernels; empty to choose kernels by the values.
     file : str or None
         The file of the columns; None if they are in the table itself.
@@ -66,9 +66,15 @@ class SourceChoice:
 
     name: str
     columns: tuple[str, ...]
-    kernels: tuple[Callable[[], Kernel], ...] = ()
+    kernels: tuple[partial[Kernel], ...] = ()
     file: str | None = None
     key: str | None = None
+
+    @property
+    def takes_dates(self) -> bool:
+        """Whether dates of the source are numbers: not for kernels of texts and identifiers."""
+        kinds = (KINDS.get(make.keywords.get("kind", ""), Lookup) for make in self.kernels)
+        return not any(kind.takes_any_rows for kind in kinds)
 
     def find(self, names: Iterable[Any]) -> list[str]:
         """Return the columns of the source in a joined table, in order.
@@ -198,7 +204,7 @@ class _Reader:
             name, tuple(columns), tuple(chosen), table.get("file"), table.get("key")
         )
 
-    def kernel(self, where: str, given: Any, key: str) -> Callable[[], Kernel]:
+    def kernel(self, where: str, given: Any, key: str) -> partial[Kernel]:
         """Return a function that makes a kernel, after checking its parameters."""
         table = {"kind": given} if isinstance(given, str) else given
         remedy = 'write "rbf" or {kind = "rbf", width = 2.0}'
@@ -276,7 +282,9 @@ def _line_of(text: str, key: str) -> int | None:
 # ---- kernels -----------------------------------------------------------------------------------
 
 
-def build_kernels(views: ViewsFile, table: Any) -> dict[str, Kernel]:
+def build_kernels(
+    views: ViewsFile, table: Any, parts: Mapping[str, Sequence[str]] | None = None
+) -> dict[str, Kernel]:
     """Return the kernels of all sources, named "source: kernel".
 
     All are wrapped in `WhereKnown`, because rows to predict may lack sources.
@@ -287,11 +295,14 @@ def build_kernels(views: ViewsFile, table: Any) -> dict[str, Kernel]:
         Returned by `read_views`.
     table : DataFrame
         The training rows, returned by `join_files`.
+    parts : mapping of str to sequence of str, optional
+        The columns of ``table`` in place of each column of the sources, from `DateEncoder`.
     """
     made: dict[str, Kernel] = {}
+    parts = parts or {name: [name] for name in table.columns}
     for source in views.sources:
         kernels = [make() for make in source.kernels] or "auto"
-        columns = source.find(table.columns)
+        columns = [part for name in source.find(parts) for part in parts[name]]
         made |= kernels_of(source.name, columns, kernels, table, may_lack=True)
     return made
 
@@ -302,7 +313,7 @@ def _make(kind: str, standardize: bool | None = None, **options: Any) -> Kernel:
     return Standardized(kernel) if standardize or (standardize is None and by_default) else kernel
 
 
-def _lookup(path: Path) -> Lookup:
+def _lookup(path: Path) -> Kernel:
     """Return the kernel of a matrix in a CSV file with names in the first line and column."""
     try:
         matrix = import_pandas().read_csv(path, index_col=0)

@@ -77,10 +77,15 @@ def open_atomic(path: str | Path) -> Iterator[BinaryIO]:
             with _replacing(path.resolve()) as file:
                 yield file
     except OSError as error:
-        raise FileWriteError(
-            f"{path} could not be written: {error.strerror or error}. An existing file is "
-            "unchanged. Check disk space and permissions, or choose another file."
-        ) from error
+        raise _not_written(path, error) from error
+
+
+def _not_written(path: Path, error: OSError) -> FileWriteError:
+    """Return the error for a file that cannot be written."""
+    return FileWriteError(
+        f"{path} could not be written: {error.strerror or error}. An existing file is "
+        "unchanged. Check disk space and permissions, or choose another file."
+    )
 
 
 @contextmanager
@@ -114,13 +119,18 @@ def _sync_folder(folder: Path) -> None:
 
 
 def check_writable_path(what: str, path: str | Path) -> None:
-    """Raise an error if a path is a folder, or if its folder does not exist."""
+    """Raise an error if a path is a folder, or if it cannot be written, before a long fit."""
     path = Path(path)
-    if path.is_dir() or not path.parent.is_dir():
+    folder = path.resolve().parent
+    if path.is_dir() or not folder.is_dir():
         raise InvalidInputError(
             f"The {what} must be a file in an existing folder. Got {str(path)!r}. Create the "
             "folder first, or choose another file."
         )
+    # Regular files are replaced, in their folder; pipes are written directly.
+    needed = [path] * path.exists() + [folder] * (path.is_file() or not path.exists())
+    if not all(os.access(each, os.W_OK) for each in needed):
+        raise _not_written(path, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
 
 
 def make_parent_folder(path: str | Path) -> None:
@@ -150,7 +160,8 @@ def refuse_same_file(**files: str | Path | None) -> None:
         if one.samefile(other) if exist else one.resolve() == other.resolve():
             raise InvalidInputError(
                 f"The {first} and the {second} must be different files. Both are "
-                f"{str(other)!r}, and one would overwrite the other. Choose another {second}."
+                f"{str(other)!r}, and one would overwrite the other. Choose another file for "
+                f"the {second}."
             )
 
 
