@@ -356,7 +356,7 @@ def test_rows_without_a_label_are_counted(cell, more, tmp_path):
     [
         (["--drop", "kind"], "The target 'kind' must not be in drop"),
         (["--groups", "kind"], "The target 'kind' must not be in drop, categorical, numeric or gr"),
-        (["--drop", "twon"], "Got 'twon'. Did you mean 'town'?"),
+        (["--drop", "towns"], "Got 'towns'. Did you mean 'town'?"),
         (["--drop", "a", "--drop", "b", "--drop", "town", "--drop", "id"], "No column is left"),
     ],
 )
