@@ -166,7 +166,7 @@ def test_rows_that_cannot_be_predicted():
         clf.predict(partitions(pieces).rename(columns={"a": "z"}))
     broken = frame.copy()
     broken.iloc[210, 1] = np.nan
-    with pytest.raises(InvalidInputError, match=r"(?s)NaN.*rows of partition 3"):
+    with pytest.raises(InvalidInputError, match=r"(?s)NaN.*row 0 of partition 3"):
         clf.predict(partitions([piece for (piece,) in parts(broken)])).compute()
     pieces[4] = pieces[4].drop(columns="c")
     lazy = clf.predict(partitions(pieces))
