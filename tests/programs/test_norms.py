@@ -469,7 +469,7 @@ def test_the_record_has_small_gaps_and_a_small_cost():
             # The others have λ below 2e-6, and are not certified for p = 1 either, but for two.
             assert found["ended"][f"{solver}: certified"] >= 280
     for task in record["results"]["cost"]:
-        assert max(task["ratio"].values()) <= 1.4  # as docs/criteria.md says
+        assert max(task["ratio"].values()) <= 1.5  # as docs/criteria.md says
         assert task["largest gap"] <= 1e-6
 
 
