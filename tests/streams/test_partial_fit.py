@@ -280,7 +280,10 @@ def test_tables_and_sparse_rows(kind):
         (lambda clf, X, y: clf.partial_fit(X, y, forget=0), "forget must be"),
         (lambda clf, X, y: clf.partial_fit(X, y, forget=1.5), "forget must be"),
         (lambda clf, X, y: clf.partial_fit(X, np.full(900, "new")), "Got 'new' in X"),
-        (lambda clf, X, y: clf.partial_fit(X * np.nan, y), "nan in column .x0., row 0 of X, counted from 0"),
+        (
+            lambda clf, X, y: clf.partial_fit(X * np.nan, y),
+            "nan in column .x0., row 0 of X, counted from 0",
+        ),
         (lambda clf, X, y: clf.partial_fit(X[:, :3], y), "3 features"),
         (lambda clf, X, y: clf.partial_fit(X, y[:5]), "900 rows and 5 labels"),
         (
