@@ -433,6 +433,30 @@ def test_figures_on_promises_are_those_of_the_record():
     assert f"{min(ratios):.2f} to {max(ratios):.2f} times that of logistic regression" in page
     claimed = found["few", "claimed minus found log-loss"]
     assert f"within 0.05 of the actual log-loss {met(claimed)}" in page
+    more, same = (
+        furthest(found["weights", f"20 against {what}"])
+        for what in ("20.5, same choice", "20 (1 + 1e-9)")
+    )
+    assert f"changes probabilities by up to {more:.2f} where" in page
+    assert same < 1e-9
+    assert "relative change of 10⁻⁹ changes them by less than 10⁻⁹" in page
+
+
+def test_figures_of_groups_are_those_of_the_record():
+    page = (ROOT / "docs" / "measured.md").read_text(encoding="utf-8")
+    off = {"noise": [], "signal": []}
+    for entry in results("groups"):
+        assert entry["met"]
+        off[entry["kind"]].append(100 * (entry["claimed"] - entry["found"]))
+    high, low = off["noise"], [-one for one in off["signal"]]
+    assert f"is {min(high):.1f} to {max(high):.1f} points too high for new patients" in page
+    assert f"and {min(low):.1f} to {max(low):.1f} too low if one column" in page
+    covered, alone = (
+        [100 * end([entry[name] for entry in results("groups")]) for end in (min, max)]
+        for name in ("covers", "without_groups")
+    )
+    assert "covers {:.0f} to {:.0f} % of the draws".format(*covered) in page
+    assert "`expected_` claims {:.0f} to {:.0f} %".format(*alone) in page
 
 
 def test_figures_of_the_measured_page_are_those_of_the_records():

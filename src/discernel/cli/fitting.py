@@ -28,12 +28,12 @@ from discernel.cli.shared import (
     TaskOption,
     columns_option,
     command_line,
-    data_files,
     data_of,
     one_line_errors,
     out,
     output_option,
     read_predictor,
+    refuse_overwriting,
     say_where,
 )
 from discernel.compare.progress import open_display
@@ -102,10 +102,7 @@ def fit_command(
     """
     with one_line_errors():
         output = _default_output(data[0]) if output is None else output
-        for path in data_files(*data):
-            refuse_same_file(data=path, model=output)
-        for path in fusing.views_files(views):
-            refuse_same_file(source=path, model=output)
+        refuse_overwriting("model", output, data, fusing.views_files(views))
         check_writable_path("model", output)
         learner = learning.Learner(criterion, max_time, command_line(), quiet, groups)
         in_chunks = many.are_many(data) or scheduler is not None
@@ -211,8 +208,7 @@ def predict_command(
     """
     with one_line_errors():
         refuse_same_file(model=model, predictions=output)
-        for path in [*data_files(*data), *fusing.views_files(views)]:
-            refuse_same_file(data=path, predictions=output)
+        refuse_overwriting("predictions", output, data, fusing.views_files(views))
         if output is not None:
             check_writable_path("predictions", output)
             check_format(output)

@@ -15,11 +15,11 @@ from discernel.cli.shared import (
     AsJson,
     RowNumbers,
     StoreFile,
-    data_files,
     one_line_errors,
     out,
     output_option,
     read_predictor,
+    refuse_overwriting,
     say_where,
 )
 from discernel.compare.compare import DEFAULT_STORE
@@ -79,8 +79,7 @@ def report_command(
     with one_line_errors():
         page = output or what.with_suffix(".html")
         refuse_same_file(file=what, report=page)
-        for path in data_files(*([] if explain is None else [explain])):
-            refuse_same_file(data=path, report=page)
+        refuse_overwriting("report", page, [] if explain is None else [explain])
         check_writable_path("report", page)
         if _is_model(what):
             _report_model(what, page, title, explain, row or ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,6 +21,7 @@ from discernel.persistence import SavedModel, is_model, read_model
 from discernel.rows.formats import ENDINGS, ENDINGS_IN_WORDS, file_ending
 from discernel.rows.labelled import Task
 from discernel.rows.open import find_files
+from discernel.rows.writing import refuse_same_file
 from discernel.show.words import one_line as on_one_line
 
 out = Console(highlight=False)
@@ -242,6 +243,26 @@ def data_files(*data: str) -> list[Path]:
                 f"{path.name} is a model: discernel predict MODEL DATA."
             )
     return paths
+
+
+def refuse_overwriting(
+    what: str, output: Path | None, data: Iterable[str], further: Iterable[Path] = ()
+) -> None:
+    """Raise an error if an output would replace a file of the data, or one of some further files.
+
+    Parameters
+    ----------
+    what : str
+        A description of the output.
+    output : Path or None
+        The file that is written; None for standard output.
+    data : iterable of str
+        As in `data_files`.
+    further : iterable of Path
+        Other files that are read.
+    """
+    for path in [*data_files(*data), *further]:
+        refuse_same_file(data=path, **{what: output})
 
 
 def say_where(what: str, path: Path, *, err: bool = False) -> None:
